@@ -318,6 +318,12 @@ func TestSearch(t *testing.T) {
 	if links == 0 {
 		t.Error("nothing leads to a place")
 	}
+	if strings.Contains(got.text, "of the newest") {
+		t.Error("it says that some were not ranked")
+	}
+	definition := testdb.Ask[string](t, pool, `select pg_get_functiondef(oid) from pg_proc where pronamespace = 'agui'::regnamespace and proname = 'search'`)
+	testdb.Exec(t, pool, strings.Replace(definition, "most_ranked constant int := 10000", "most_ranked constant int := 1", 1))
+	s.get(nil, "?q=monasteries").want(t, http.StatusOK, "In messages", "the best of the newest 10,000 that match")
 	for _, odd := range []string{"%22", "or", "-", "x+or+-", strings.Repeat("a", 11_000), "%00", "%ff"} {
 		if got := s.get(nil, "?q="+odd); got.StatusCode >= 500 {
 			t.Errorf("%.20s: %s", odd, got.Status)

@@ -19,7 +19,8 @@ type threadsPage struct {
 	Statuses, Sinces []choice
 	IsNarrowed       bool
 	Threads          []shownThread
-	Found            []found // in what was said, where the search is on
+	Found            []found   // in what was said, where the search is on
+	FoundTo          time.Time // set if only the messages since then were ranked
 	Next             string
 	SearchedTo       string
 }
@@ -92,7 +93,7 @@ func (h *Handler) showThreads(q *request) error {
 		}
 	}
 	if body.Query != "" && options.Cursor == "" && options.Status == "" && body.Agent == "" {
-		if body.Found, err = q.search(body.Query, options.Since); err != nil {
+		if body.Found, body.FoundTo, err = q.search(body.Query, options.Since); err != nil {
 			return err
 		}
 	}
@@ -124,14 +125,14 @@ func shown(thread pgagui.Thread) shownThread {
 // mostFound is how many messages a search shows.
 const mostFound = 20
 
-// search returns the messages whose text matches. Where the search is off, there are none.
-func (q *request) search(query string, since time.Time) (list []found, err error) {
+// search returns the messages whose text matches, and back to when they were ranked, if so many match. Where the search is off, there are none.
+func (q *request) search(query string, since time.Time) (list []found, searchedTo time.Time, err error) {
 	page, err := q.store.Search(q.Context(), query, pgagui.SearchOptions{Since: since, Limit: mostFound})
 	if errors.Is(err, pgagui.ErrSearchOff) || errors.Is(err, pgagui.ErrLimitExceeded) {
-		return nil, nil
+		return nil, time.Time{}, nil
 	}
 	for _, message := range page.Messages {
 		list = append(list, found{message, link("thread", "id", message.ThreadID, "run", message.RunID, "seq", message.Seq) + "#end"})
 	}
-	return list, err
+	return list, page.SearchedTo, err
 }
