@@ -42,7 +42,13 @@ func appendGenerated(t *testing.T, pool *pgxpool.Pool, threadID string, seed uin
 	}
 }
 
-// What is searched and what is reported of tool calls is what the fold has behind each run: the same texts, arguments and names.
+// different finds the rows that one of two statements has and the other one lacks.
+func different(a, b string) string {
+	return "with a as materialized (" + a + "), b as materialized (" + b + ") " +
+		"(select * from a except all select * from b) union all (select * from b except all select * from a)"
+}
+
+// What is searched, what is reported of tool calls, what waits and the last messages are what the fold has behind each run.
 func TestFactsAreThoseOfTheFold(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
@@ -97,6 +103,47 @@ func TestFactsAreThoseOfTheFold(t *testing.T) {
 				and not exists (
 					select from agui.tool_fact as fact where (fact.thread_id, fact.call_id) = (event.thread_id, folded.call_id)
 				)`,
+			"tools whose report is not the sum of their calls": different(`
+				select tool, calls, failed, cut_off, waiting from agui.tool_report()`, `
+				select
+					tool, count(*), count(*) filter (where status = 'failed'), count(*) filter (where status = 'cut_off'), count(*) filter (where status = 'called')
+				from agui.tool_fact group by tool`),
+			"calls whose status is that of no conversation": `
+				select fact.thread_id, fact.run_id, fact.call_id, fact.status, told.statuses
+				from agui.tool_fact as fact
+				join (
+					select thread.thread_id, call.tool_call_id, array_agg(distinct call.status) as statuses
+					from agui.run
+					join agui.thread using (thread_key)
+					cross join lateral agui.tool_calls(thread.thread_id, run.run_id) as call
+					group by 1, 2
+				) as told on (told.thread_id, told.tool_call_id) = (fact.thread_id, fact.call_id)
+				where case when fact.status in ('failed', 'completed') then
+					'completed' <> all (told.statuses) and not exists ( -- a list may have dropped the result since
+						select from agui.event
+						where event.thread_id = fact.thread_id and event.type = 'TOOL_CALL_RESULT' and event.payload ->> 'toolCallId' = fact.call_id
+					)
+				else
+					fact.status <> all (told.statuses) or 'completed' = any (told.statuses)
+				end`,
+			"interrupts that wait, or not, where a restore of the head says otherwise": different(`
+				select thread_id, interrupt_id from agui.waiting(1000) where kind = 'interrupt'`, `
+				select thread_id, interrupt.value ->> 'id'
+				from agui.thread
+				cross join lateral agui.restore(thread_id) as restored
+				cross join lateral json_array_elements(restored -> 'interrupts') as interrupt`),
+			"list of what waits, which is empty": `select 1 where not exists (select from agui.waiting() where kind = 'interrupt')`,
+			"last messages that are not the last of the conversation": different(`
+				select thread.thread_id, run.run_id, last.position, last.message_id, last.message::text
+				from agui.run
+				join agui.thread using (thread_key)
+				cross join lateral agui.last_messages(thread.thread_id, run.run_id, max_rows => 3) as last`, `
+				select thread.thread_id, run.run_id, message.position, message.message_id, message.message::text
+				from agui.run
+				join agui.thread using (thread_key)
+				cross join lateral (
+					select * from agui.messages(thread.thread_id, run.run_id) order by position desc limit 3
+				) as message`),
 		} {
 			rows := testdb.List[string](t, pool, `select concat_ws(' | ', found.*) from (`+statement+`) as found`)
 			if len(rows) > 0 {
