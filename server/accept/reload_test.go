@@ -46,7 +46,7 @@ func live(events []json.RawMessage, clients accept.Clients) (sent [][]byte, take
 		switch kind := compaction.EventType(event); {
 		case isRefused && kind != "RUN_FINISHED": // one is held, and the last counts
 			continue
-		case kind == "MESSAGES_SNAPSHOT": // it may have lost messages
+		case kind == "MESSAGES_SNAPSHOT", kind == "RUN_STARTED" && rawjson.MemberOf(send, "input") != nil: // it may have lost messages
 			event = send
 			apply(event)
 		}
