@@ -2839,7 +2839,7 @@ export interface operations {
             content: {
                 "application/json": {
                     /** @description Of the last change that was processed. Empty or absent: begin again with all runs. */
-                    position?: string;
+                    position?: string | null;
                 };
             };
         };
