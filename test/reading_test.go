@@ -112,12 +112,12 @@ func TestFactsAreThoseOfTheFold(t *testing.T) {
 				select fact.thread_id, fact.run_id, fact.call_id, fact.status, told.statuses
 				from agui.tool_fact as fact
 				join (
-					select thread.thread_id, call.tool_call_id, array_agg(distinct call.status) as statuses
+					select thread.thread_id, call.run_id, call.tool_call_id, array_agg(distinct call.status) as statuses
 					from agui.run
 					join agui.thread using (thread_key)
 					cross join lateral agui.tool_calls(thread.thread_id, run.run_id) as call
-					group by 1, 2
-				) as told on (told.thread_id, told.tool_call_id) = (fact.thread_id, fact.call_id)
+					group by 1, 2, 3
+				) as told on (told.thread_id, told.run_id, told.tool_call_id) = (fact.thread_id, fact.run_id, fact.call_id)
 				where case when fact.status in ('failed', 'completed') then
 					'completed' <> all (told.statuses) and not exists ( -- a list may have dropped the result since
 						select from agui.event
