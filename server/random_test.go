@@ -225,7 +225,14 @@ func (c *caller) make(o operation) (method, path, body string, header http.Heade
 					header.Set(p.Name, value)
 				}
 			default:
-				query.Add(p.Name, c.parameter(p.Name, p.Schema))
+				value := ""
+				if p.Schema != nil {
+					value = c.parameter(p.Name, p.Schema)
+				} else {
+					text, _ := json.Marshal(c.value(p.Name, p.Content["application/json"].Schema, 0))
+					value = string(text)
+				}
+				query.Add(p.Name, value)
 			}
 		}
 	}

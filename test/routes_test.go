@@ -33,7 +33,7 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 	values := map[string]string{
 		"run_id": `'r'`, "run_a": `'r'`, "run_b": `'r'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`, "events": `'[{"type":"RUN_STARTED"}]'`,
 		"claimant": `'me'`, "consumer": `'c'`, "seq": `1`, "reason": `'x'`, "message_id": `'m'`, "n": `1`, "task_id": `'task'`, "channels": `'{a}'`,
-		"types": `'{json}'`, "channel_values": `'[1]'`, "run_ids": `'{r}'`, "after_seqs": `'{0}'`,
+		"status": `422`, "content_type": `'text/plain'`, "body": `'x'`, "types": `'{json}'`, "channel_values": `'[1]'`, "run_ids": `'{r}'`, "after_seqs": `'{0}'`,
 		"thread_id": `%s`, "thread_ids": `array[%s]`, "session": `json_build_object('threadId', %s, 'state', json_build_object('k', 1))`,
 		"sessions": `json_build_array(json_build_object('threadId', %s, 'state', json_build_object('k', 1)))`,
 	}

@@ -51,6 +51,7 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 					if err := json.Unmarshal(document, &restored); err != nil {
 						t.Fatal(err)
 					}
+					fold.Locate("r", int64(seq))
 					fold.Apply(stream[seq-1])
 					if difference := differences(restored.meaning, meaningOf(t, fold)); difference != "" || restored.Seq != seq {
 						t.Errorf("%s stream, seed %d, %s, at seq %d of %d (restored %d): %s", kind.name, seed, when, seq, len(stream), restored.Seq, difference)

@@ -300,7 +300,7 @@ func TestAnInstallWithoutTheRightToCreateRoles(t *testing.T) {
 		}
 		return advice
 	}
-	if advice := missing(); len(advice) != 5 || !strings.Contains(advice[0], "let a superuser run call agui.grant_access()") {
+	if advice := missing(); len(advice) != 6 || !strings.Contains(advice[0], "let a superuser run call agui.grant_access()") {
 		t.Errorf("the doctor advises %q", advice)
 	}
 	testdb.Exec(t, testdb.Connect(t, server.URL("plain")), `call agui.grant_access()`)
