@@ -130,7 +130,7 @@ func TestMalformedRequests(t *testing.T) {
 		`{"threadId":"t","runId":"r","messages":{}}`: 400, `{"threadId":"t","runId":"r","messages":[1]}`: 400,
 		`{"threadId":"t","runId":"r","parentRunId":"none"}`:                        404,
 		`{"threadId":"t","runId":"r","forwardedProps":{"pgagui":{"history":"x"}}}`: 400, "{\"threadId\":\"\xff\",\"runId\":\"r\"}": 400,
-		`{"threadId":"t\u0000","runId":"r"}`: 400, `{"threadId":"t","runId":"` + strings.Repeat("r", 2000) + `"}`: 413,
+		`{"threadId":"t\u0000","runId":"r"}`: 422, `{"threadId":"t","runId":"` + strings.Repeat("r", 2000) + `"}`: 413,
 		`{"threadId":"t","runId":"r","x":"` + strings.Repeat("x", 20_000) + `"}`: 413,
 	} {
 		for _, path := range []string{"/agent/test/run", "/copilotkit/agent/test/run"} {
@@ -139,8 +139,8 @@ func TestMalformedRequests(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/copilotkit/threads?limit=0", "/copilotkit/threads?limit=x", "/copilotkit/threads?cursor=x"} {
-		p.json(400, "GET", path, "")
+	for query, status := range map[string]int{"limit=0": 400, "limit=x": 400, "cursor=x": 422} {
+		p.json(status, "GET", "/copilotkit/threads?"+query, "")
 	}
 }
 

@@ -100,7 +100,7 @@ func TestClientsResumeBehindAnyEvent(t *testing.T) {
 			}
 		}
 	}
-	p.json(400, "GET", "/threads/thread/events?last_event_id=x", "")
+	p.json(422, "GET", "/threads/thread/events?last_event_id=x", "")
 	// An event that the log does not have: the history comes instead.
 	for _, position := range []string{"3-17", "99-17"} {
 		p.stream("GET", "/threads/thread/events", "", "Last-Event-ID", position).want("RUN_STARTED", "MESSAGES_SNAPSHOT")

@@ -157,7 +157,10 @@ func TestCopilotKitSingleRoute(t *testing.T) {
 		t.Errorf("threads: %v", page)
 	}
 	p.json(200, "POST", "/copilotkit", `{"method":"resource/request","params":{"path":"/threads/thread","httpMethod":"PATCH"},"body":{"name":"x"}}`)
-	for _, body := range []string{``, `{`, `[]`, `{"method":"other"}`, `{"method":"resource/request","params":{"path":"/../../threads/x/events","httpMethod":"GET"}}`} {
-		p.json(400, "POST", "/copilotkit", body)
+	for body, status := range map[string]int{
+		``: 400, `{`: 400, `[]`: 400, `{"method":"other"}`: 400,
+		`{"method":"resource/request","params":{"path":"/../../threads/x/events","httpMethod":"GET"}}`: 422,
+	} {
+		p.json(status, "POST", "/copilotkit", body)
 	}
 }

@@ -105,7 +105,7 @@ func TestReplicasOfNodes(t *testing.T) {
 	if titles := p.titles("Pgagui-Position", position); titles[onA] != "paused" || titles[onB] != "paused" {
 		t.Errorf("behind the position the titles are %v", titles)
 	}
-	p.json(400, "GET", "/copilotkit/threads", "", "Pgagui-Position", "tx-a@1")
+	p.json(422, "GET", "/copilotkit/threads", "", "Pgagui-Position", "tx-a@1")
 
 	// A thread that moves away: its follower reads on, and nothing of the old place is shown behind a position.
 	replicated.Resume(t)

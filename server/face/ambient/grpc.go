@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -230,7 +231,11 @@ func (s *sessionService) grpcError(ctx context.Context, err error) error {
 	if known.Hint != "" {
 		text += ". " + known.Hint
 	}
-	return connect.NewError(cmp.Or(codeOf[known.Status], connect.CodeInternal), errors.New(text))
+	code := cmp.Or(codeOf[known.Status], connect.CodeInternal)
+	if known.Status == http.StatusUnprocessableEntity && (known.Code == "" || strings.HasPrefix(known.Code, "22")) {
+		code = connect.CodeInvalidArgument // the fault is in the call, not in what is stored
+	}
+	return connect.NewError(code, errors.New(text))
 }
 
 // timedWriter gives the client a time for each write.
