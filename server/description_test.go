@@ -23,7 +23,11 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	folder := filepath.Join("testdata", "description")
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(root, "testdata", "description")
 	program := filepath.Join(folder, "venv", "bin", "schemathesis")
 	if _, err := os.Stat(program); err != nil {
 		testneeds.Skip(t, testneeds.Python, "schemathesis is not installed (make test-costly installs it)")
@@ -53,10 +57,11 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 		plain.CloseClientConnections()
 		plain.Close()
 	})
-	command := exec.CommandContext(t.Context(), program, "--config-file", filepath.Join(folder, "schemathesis.toml"), "run", "openapi.yaml",
+	command := exec.CommandContext(t.Context(), program, "--config-file", filepath.Join(folder, "schemathesis.toml"), "run", filepath.Join(root, "openapi.yaml"),
 		"--url", plain.URL, "--header", "Authorization: Bearer "+token, "--phases", "examples,coverage,fuzzing", "--max-examples", "5",
 		"--request-timeout", "10", "--continue-on-failure", "--no-color", "--checks",
 		"not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,positive_data_acceptance")
+	command.Dir = t.TempDir() // it keeps what it found beside it
 	if output, err := command.CombinedOutput(); err != nil {
 		t.Errorf("schemathesis: %v\n%s", err, output)
 	}
