@@ -58,9 +58,12 @@ func (e *Error) Unwrap() []error {
 // any other error as it is. The methods of this package have done that; it is for programs that
 // call functions of the schema with pgx or sqlc.
 func ErrorOf(err error) error {
-	for unsent, kind := range map[error]error{rawjson.ErrInvalid: ErrInvalidEvents, rawjson.ErrTooDeep: ErrLimitExceeded} {
-		if errors.Is(err, unsent) {
-			return &Error{Kind: kind, Message: "a JSON text of the call cannot be stored: " + unsent.Error()}
+	for _, unsent := range []struct {
+		cause, kind error
+		code        string
+	}{{rawjson.ErrUnstorable, ErrInvalidEvents, "22P05"}, {rawjson.ErrInvalid, ErrInvalidEvents, ""}, {rawjson.ErrTooDeep, ErrLimitExceeded, ""}} {
+		if errors.Is(err, unsent.cause) {
+			return &Error{Kind: unsent.kind, Code: unsent.code, Message: "a JSON text of the call cannot be stored: " + unsent.cause.Error()}
 		}
 	}
 	var cause *pgconn.PgError

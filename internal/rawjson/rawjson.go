@@ -12,14 +12,18 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
 )
 
-// ErrInvalid means that a text was not sent, because it is not JSON or jsonb cannot hold it. The database would refuse it, and
-// quote it in its log.
-var ErrInvalid = errors.New("it is not JSON in UTF-8, or holds what PostgreSQL's jsonb cannot (\\u0000, half of a surrogate pair)")
+// ErrInvalid means that a text was not sent, because it is not JSON, and ErrUnstorable, which is one, because jsonb cannot hold it. The
+// database would refuse it, and quote it in its log.
+var (
+	ErrInvalid    = errors.New("it is not JSON in UTF-8")
+	ErrUnstorable = fmt.Errorf(`%w that PostgreSQL's jsonb can hold (without \u0000 and halves of surrogate pairs)`, ErrInvalid)
+)
 
 // ErrTooDeep means that a text was not sent, because it is nested deeper than this program or the database could read.
 var ErrTooDeep = errors.New("it is nested more than 10,000 levels deep")
@@ -62,7 +66,7 @@ type Binary []byte
 func (b Binary) Value() (driver.Value, error) {
 	value, err := Text(b).Value()
 	if err == nil && !isBinary(b) {
-		return nil, ErrInvalid
+		return nil, ErrUnstorable
 	}
 	return value, err
 }

@@ -1699,11 +1699,10 @@ export interface components {
         Anything: {
             [key: string]: unknown;
         } | unknown[] | string | number | boolean | null;
-        /** @description A JSON object without U+0000, which PostgreSQL's jsonb cannot store. */
+        /** @description A JSON object without U+0000, which PostgreSQL's jsonb cannot store (422). */
         Metadata: {
-            [key: string]: components["schemas"]["Storable"];
+            [key: string]: unknown;
         };
-        Storable: (number | boolean | null) | components["schemas"]["Text"] | components["schemas"]["Storable"][] | components["schemas"]["Metadata"];
         Text: string;
         Id: string;
         /** Format: int64 */
