@@ -174,14 +174,11 @@ func (f *Filter) admitPiece(kind *eventKind, tag []byte, closing int) bool {
 		return false
 	}
 	isOpen := f.isOpen(p, kind.aspect, closing)
-	if isOpen && !p.isGone {
-		f.state.closeLane(closing)
-		return true
-	}
-	// A start would make a message or a call that the folds do not have.
-	if f.skips != nil {
+	switch { // a start would make a message or a call that the folds do not have
+	case isOpen && !p.isGone:
+	case f.skips != nil:
 		f.isSkipped = f.skips(f.text)
-	} else {
+	default:
 		f.isSkipped = !isOpen && kind.bucket != toolCalls && (p == nil || p.isGone)
 	}
 	if f.isSkipped {
