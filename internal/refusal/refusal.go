@@ -49,6 +49,10 @@ type State struct {
 	CLI           string
 }
 
+// IsOfValue reports whether an SQLSTATE is of the class of values that the database cannot take: a text with NUL, for example, or a
+// cursor that it has not given.
+func IsOfValue(state string) bool { return strings.HasPrefix(state, "22") }
+
 // StateOf returns what the table says of an error of PostgreSQL. Of most it says nothing.
 func StateOf(code, message string) State {
 	for _, state := range states {

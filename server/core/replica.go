@@ -466,7 +466,7 @@ func (r *replica) outcomeOf(ctx context.Context, err error) string {
 	switch {
 	case strings.HasPrefix(refused.Code, "UI"):
 		return isUnknown
-	case strings.HasPrefix(refused.Code, "22"): // an invalid argument
+	case refusal.IsOfValue(refused.Code):
 		return byReplica
 	}
 	r.failed()

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -40,10 +39,6 @@ func Errorf(status int, format string, arguments ...any) *Details {
 	return &Details{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, arguments...)}
 }
 
-// dataException is the class of the SQLSTATEs of values that the database cannot take: a text with NUL,
-// for example, or a cursor that it has not given.
-const dataException = "22"
-
 // Of returns what an error tells a client. isOurs is true if it is an error of the server, which
 // operators should know.
 func Of(err error) (known *Details, isOurs bool) {
@@ -57,7 +52,7 @@ func Of(err error) (known *Details, isOurs bool) {
 	if kind, ok := errors.AsType[*refusal.Kind](err); ok && kind.Status != http.StatusInternalServerError {
 		refused, isOfDatabase := errors.AsType[*pgagui.Error](err)
 		status := kind.Status
-		if isOfDatabase && strings.HasPrefix(refused.Code, dataException) {
+		if isOfDatabase && refusal.IsOfValue(refused.Code) {
 			status = http.StatusUnprocessableEntity
 		}
 		known = Errorf(status, "%v", err)
@@ -70,7 +65,7 @@ func Of(err error) (known *Details, isOurs bool) {
 	var refused *pgconn.PgError
 	var unconnected *pgconn.ConnectError
 	switch {
-	case errors.As(err, &refused) && strings.HasPrefix(refused.Code, dataException):
+	case errors.As(err, &refused) && refusal.IsOfValue(refused.Code):
 		known = Errorf(http.StatusUnprocessableEntity, "%s", refused.Message)
 		known.Code = refused.Code
 		return known, false

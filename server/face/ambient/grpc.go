@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/refusal"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/core"
 	"github.com/pgagui/pgagui/server/face"
@@ -232,7 +232,7 @@ func (s *sessionService) grpcError(ctx context.Context, err error) error {
 		text += ". " + known.Hint
 	}
 	code := cmp.Or(codeOf[known.Status], connect.CodeInternal)
-	if known.Status == http.StatusUnprocessableEntity && (known.Code == "" || strings.HasPrefix(known.Code, "22")) {
+	if known.Status == http.StatusUnprocessableEntity && (known.Code == "" || refusal.IsOfValue(known.Code)) {
 		code = connect.CodeInvalidArgument // the fault is in the call, not in what is stored
 	}
 	return connect.NewError(code, errors.New(text))
