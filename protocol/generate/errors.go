@@ -65,14 +65,19 @@ func grpcCodes(w *bytes.Buffer, t *protocol.ErrorTable) {
 	fmt.Fprint(w, "}\n")
 }
 
-// errorsInTypeScript writes the part of the table that the npm packages need.
-func errorsInTypeScript(w *bytes.Buffer, t *protocol.ErrorTable) {
+// codesInTypeScript writes the SQLSTATEs for the npm packages.
+func codesInTypeScript(w *bytes.Buffer, t *protocol.ErrorTable) {
 	fmt.Fprint(w, "// The SQLSTATEs of the errors that have a name in Go (Err…).\n")
 	for _, r := range t.Refusals {
 		if r.States != nil {
 			fmt.Fprintf(w, "export const %s = %q;\n", strings.ToLower(r.Name[:1])+r.Name[1:], r.States[0])
 		}
 	}
+}
+
+// retriesInTypeScript writes them, and what a retry may cure, for the package that talks to the database.
+func retriesInTypeScript(w *bytes.Buffer, t *protocol.ErrorTable) {
+	codesInTypeScript(w, t)
 	fmt.Fprint(w, `
 /** What the code and the message of an error begin with that a retry may cure. */
 export const retries: readonly (readonly [code: string, message: string, retry: "uncertain" | "transient"])[] = [

@@ -55,8 +55,8 @@ var outputs = []output{
 	{"internal/refusal/table_generated.go", ofErrors(refusals)},
 	{"errors_generated.go", ofErrors(publicErrors)},
 	{"server/face/ambient/codes_generated.go", ofErrors(grpcCodes)},
-	{"js/postgres/src/states.ts", ofErrors(errorsInTypeScript)},
-	{"js/client/src/states.ts", ofErrors(errorsInTypeScript)},
+	{"js/postgres/src/states.ts", ofErrors(retriesInTypeScript)},
+	{"js/client/src/states.ts", ofErrors(codesInTypeScript)},
 	{"docs/errors.md", errorPage},
 }
 

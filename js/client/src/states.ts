@@ -31,39 +31,3 @@ export const moved = "UI027";
 export const invalidArgument = "22023";
 export const preparedStatement = "26000";
 export const permissionDenied = "42501";
-
-/** What the code and the message of an error begin with that a retry may cure. */
-export const retries: readonly (readonly [code: string, message: string, retry: "uncertain" | "transient"])[] = [
-  ["08", "", "transient"],
-  ["25006", "", "transient"],
-  ["40001", "", "transient"],
-  ["40003", "", "transient"],
-  ["40P01", "", "transient"],
-  ["53000", "", "transient"],
-  ["53100", "", "transient"],
-  ["53300", "", "transient"],
-  ["55006", "", "transient"],
-  ["55P03", "", "transient"],
-  ["57000", "", "transient"],
-  ["57P01", "", "transient"],
-  ["57P02", "", "transient"],
-  ["57P03", "", "transient"],
-  ["57P04", "", "uncertain"],
-  ["57P05", "", "transient"],
-  ["58000", "", "transient"],
-  ["58030", "", "transient"],
-  ["XX000", "could not write init file", "transient"],
-  ["57014", "", "uncertain"],
-  ["53200", "", "uncertain"],
-  ["53400", "", "uncertain"],
-  ["55000", "", "uncertain"],
-  ["58P01", "", "uncertain"],
-  ["58P02", "", "uncertain"],
-  ["42703", "", "uncertain"],
-  ["42704", "", "uncertain"],
-  ["42804", "", "uncertain"],
-  ["42883", "", "uncertain"],
-  ["0A000", "cached plan", "uncertain"],
-  ["XX000", "cache lookup failed", "uncertain"],
-  ["XX000", "could not open relation", "uncertain"],
-];
