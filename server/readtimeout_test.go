@@ -28,7 +28,7 @@ func TestReadsThatTakeTooLong(t *testing.T) {
 					t.Errorf("%s: %v", path, got)
 				}
 			}
-			wait.For(t, "the database to cancel what nobody waits for", func() bool {
+			wait.For(t, "the database to cancel what no client waits for", func() bool {
 				return testdb.Ask[int](t, pool, `select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == 0
 			})
 			written := make(chan int, 1)
