@@ -15,10 +15,13 @@ import (
 	"github.com/pgagui/pgagui/protocol"
 )
 
+// protocolArea is the generated one.
+const protocolArea = "core/protocol"
+
 var (
-	// What is no product, or is generated.
+	// What is no product, has its objects looked at,, or is generated.
 	isNotChecked = regexp.MustCompile(`_test\.go$|\.test\.ts$|(^|/)(test|testdata|testing|bench|examples|frameworks|oracle|compactiontest)/|` +
-		`_generated\.go$|^sql/functions/core/protocol/|^sql/schema/\d+_[a-z]+\.(up|down)\.sql$|/src/protocol\.ts$|^protocol/|^cmd/pgagui/.*demo[a-z]*\.go$|/openapi\.ts$`)
+		`_generated\.go$|^sql/functions/|^sql/schema/\d+_[a-z]+\.(up|down)\.sql$|/src/protocol\.ts$|^protocol/|^cmd/pgagui/.*demo[a-z]*\.go$|/openapi\.ts$`)
 	comments = map[string]*regexp.Regexp{
 		".sql": regexp.MustCompile(`(?s)--[^\n]*|comment on .*?;\n`),
 		".go":  regexp.MustCompile(`(?m)^\s*//.*|\s//.*$`),
@@ -49,28 +52,34 @@ func TestTypesAreSpelledInTheListAlone(t *testing.T) {
 		t.Skip("this is no checkout of git")
 	}
 	found := map[string][]string{}
+	look := func(place, kind, text string) {
+		text = comments[kind].ReplaceAllString(text, "")
+		text = written.ReplaceAllString(text, "")
+		names := map[string]bool{}
+		for _, m := range spelled.FindAllStringSubmatch(text, -1) {
+			if types[m[1]] {
+				names[m[1]] = true
+			}
+			if isFragment[m[2]] {
+				names[m[2]] = true
+			}
+		}
+		if len(names) > 0 {
+			found[place] = slices.Sorted(maps.Keys(names))
+		}
+	}
 	for path := range strings.Lines(string(tracked)) {
 		path = strings.TrimSpace(path)
 		if isNotChecked.MatchString(path) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join("..", path))
-		if err != nil {
-			continue // removed, but not yet committed
+		if text, err := os.ReadFile(filepath.Join("..", path)); err == nil { // else it is removed, but not yet committed
+			look(path, filepath.Ext(path), string(text))
 		}
-		text = comments[filepath.Ext(path)].ReplaceAll(text, nil)
-		text = written.ReplaceAll(text, nil)
-		names := map[string]bool{}
-		for _, m := range spelled.FindAllSubmatch(text, -1) {
-			if name := string(m[1]); types[name] {
-				names[name] = true
-			}
-			if fragment := string(m[2]); isFragment[fragment] {
-				names[fragment] = true
-			}
-		}
-		if len(names) > 0 {
-			found[path] = slices.Sorted(maps.Keys(names))
+	}
+	for _, object := range testfile.SQLObjects(t) {
+		if object.Area != protocolArea {
+			look(object.Name, ".sql", object.Text)
 		}
 	}
 
@@ -96,19 +105,23 @@ func TestTypesAreSpelledInTheListAlone(t *testing.T) {
 func TestNamesFitTheHotPaths(t *testing.T) {
 	t.Parallel()
 	list := protocol.Events()
-	reads := func(path, pattern string) {
-		if text, err := os.ReadFile(filepath.Join("../sql/functions", path)); err != nil || !strings.Contains(string(text), pattern) {
-			t.Errorf("%s does not contain %s any more: remove it here", path, pattern)
+	texts := map[string]string{}
+	for _, object := range testfile.SQLObjects(t) {
+		texts[object.Name] = object.Text
+	}
+	const ends = `_(START|END|FINISHED|ERROR)`
+	for function, pattern := range map[string]string{
+		"agui_internal.fold_steps":       `^@ 'TOOL_CALL_'`,
+		"agui.history":                   `^@ 'TOOL_CALL_'`,
+		"agui_internal.inspect_events":   `"RUN\\_%'`,
+		"agui_internal.may_begin_or_end": `%RUN\\_%`,
+		"agui_internal.compact_runs":     `'_CHUNK'`,
+		"agui_internal.open_parts":       "'" + ends + "'",
+	} {
+		if !strings.Contains(texts[function], pattern) {
+			t.Errorf("%s does not contain %s any more: remove it here", function, pattern)
 		}
 	}
-	for _, path := range []string{"fold/events/fold_steps.sql", "api/history/history.sql"} {
-		reads(path, `^@ 'TOOL_CALL_'`)
-	}
-	reads("core/append/inspect_events.sql", `"RUN\\_%'`)
-	reads("core/read/may_begin_or_end.sql", `%RUN\\_%`)
-	reads("fold/streams/compact_runs.sql", `'_CHUNK'`)
-	const ends = `_(START|END|FINISHED|ERROR)`
-	reads("core/live/open_parts.sql", "'"+ends+"'")
 	for _, e := range list.Types {
 		if isCall := e.Names == "toolCallId"; isCall != strings.HasPrefix(e.Name, "TOOL_CALL_") {
 			t.Errorf("%s: names a tool call: %t; the fold takes the prefix TOOL_CALL_ for that", e.Name, isCall)
@@ -129,24 +142,22 @@ func TestNamesFitTheHotPaths(t *testing.T) {
 // SQL asks for sets of types by words. Each has types.
 func TestSetsExist(t *testing.T) {
 	t.Parallel()
-	made := testfile.Read(t, "../sql/functions/core/protocol/event_types.sql")
+	made := testfile.Read(t, "../sql/functions/"+protocolArea+".sql")
 	calls := 0
-	err := filepath.WalkDir("../sql/functions", func(path string, entry os.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".sql" || strings.Contains(path, "core/protocol") {
-			return err
+	for _, object := range testfile.SQLObjects(t) {
+		if object.Area == protocolArea {
+			continue
 		}
-		text, err := os.ReadFile(path)
-		for _, call := range regexp.MustCompile(`(?s)event_types\((.*?)\)`).FindAllSubmatch(text, -1) {
+		for _, call := range regexp.MustCompile(`(?s)event_types\((.*?)\)`).FindAllStringSubmatch(object.Text, -1) {
 			calls++
-			for _, word := range regexp.MustCompile(`'([^']*)'`).FindAllSubmatch(call[1], -1) {
+			for _, word := range regexp.MustCompile(`'([^']*)'`).FindAllStringSubmatch(call[1], -1) {
 				if !strings.Contains(string(made), fmt.Sprintf("when '%s' then", word[1])) {
-					t.Errorf("%s: no type of protocol/events.json is %q", path, word[1])
+					t.Errorf("%s: no type of protocol/events.json is %q", object.Name, word[1])
 				}
 			}
 		}
-		return err
-	})
-	if err != nil || calls < 20 {
-		t.Errorf("%d calls: %v", calls, err)
+	}
+	if calls < 20 {
+		t.Errorf("only %d calls were found", calls)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/qualify"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // Names in SQL are looked up along search_path, in which others may create. So what runs without a pinned path is qualified: operators, functions,
@@ -24,30 +24,17 @@ const setPath = "set local search_path = pg_catalog, pg_temp;"
 func TestPLpgSQLWithoutAPinnedPathIsQualified(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	for _, folder := range []string{"../sql/functions"} {
-		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) != ".sql" {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			// An expression, or BEGIN ATOMIC, is looked up when the function is created.
-			head, body, isQuoted := strings.Cut(string(content), "\nas $")
-			if !isQuoted || strings.Contains(head+"\n", "\nset search_path = pg_catalog, pg_temp\n") {
-				return nil
-			}
-			_, body, _ = strings.Cut(body, "$\n")
-			body, _, _ = strings.Cut(body, "\n$")
-			seen++
-			for _, problem := range unpinned(body) {
-				t.Errorf("%s: %s", path, problem)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
+	for _, object := range testfile.SQLObjects(t) {
+		// An expression, or BEGIN ATOMIC, is looked up when the function is created.
+		head, body, isQuoted := strings.Cut(object.Text, "\nas $")
+		if !isQuoted || strings.Contains(head+"\n", "\nset search_path = pg_catalog, pg_temp\n") {
+			continue
+		}
+		_, body, _ = strings.Cut(body, "$\n")
+		body, _, _ = strings.Cut(body, "\n$")
+		seen++
+		for _, problem := range unpinned(body) {
+			t.Errorf("%s in %s: %s", object.Name, object.Area, problem)
 		}
 	}
 	if seen < 10 {

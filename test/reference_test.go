@@ -3,7 +3,6 @@ package test
 import (
 	"flag"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,16 +54,8 @@ func TestSQLReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	areaOf := map[string]string{}
-	sources, err := filepath.Glob("../sql/functions/*/*/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	created := regexp.MustCompile(`(?m)^create or replace (?:function|procedure|aggregate|view) agui\.(\w+)`)
-	for _, source := range sources {
-		text := testfile.Read(t, source)
-		for _, match := range created.FindAllStringSubmatch(string(text), -1) {
-			areaOf[match[1]] = strings.TrimPrefix(filepath.ToSlash(filepath.Dir(source)), "../sql/functions/")
-		}
+	for _, object := range testfile.SQLObjects(t) {
+		areaOf[strings.TrimPrefix(object.Name, "agui.")] = object.Area
 	}
 	readme := testfile.Read(t, "../sql/functions/README.md")
 

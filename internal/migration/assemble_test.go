@@ -3,6 +3,7 @@ package migration
 import (
 	"io/fs"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -66,7 +67,16 @@ func mustAssemble(t *testing.T, sql fs.FS) []Migration {
 }
 
 // texts are those of a migration without what is added to each, and without the lines that are always the same; empty if there is no such migration.
+// texts are those of a migration without what each routine has; see TestRoutinesAreClosedToThePublic.
 func texts(t *testing.T, sql fs.FS, name string) (up, down string) {
+	t.Helper()
+	up, down = allTexts(t, sql, name)
+	return revoked.ReplaceAllString(up, ""), revoked.ReplaceAllString(down, "")
+}
+
+var revoked = regexp.MustCompile(`\n?revoke execute on routine agui\.\w+ from public;`)
+
+func allTexts(t *testing.T, sql fs.FS, name string) (up, down string) {
 	t.Helper()
 	text := func(sql string) string {
 		content := strings.ReplaceAll(strings.TrimPrefix(Body(sql), header), keepData, "")
@@ -282,7 +292,7 @@ func TestNextMigrationIsTheDifference(t *testing.T) {
 		"a comment that goes": {
 			from: []string{path, "create or replace function agui.f() returns int return 1;\ncomment on function agui.f() is 'F.';"},
 			to:   []string{path, "create or replace function agui.f() returns int return 1;"},
-			up:   "-- sql/functions/core/f.sql\ncomment on function agui.f() is null;",
+			up:   "-- sql/functions/core/f.sql\ncomment on routine agui.f is null;",
 			down: "-- sql/functions/core/f.sql\ncomment on function agui.f() is 'F.';",
 		},
 		"nothing but white space and comments between": {
@@ -301,12 +311,10 @@ func TestNextMigrationIsTheDifference(t *testing.T) {
 			down: "drop function agui.f(a int);\n-- sql/functions/core/f.sql\ncreate or replace function agui.f(a int) returns int return a;",
 		},
 		"an argument with a default more, which would make an ambiguous overload": {
-			from: []string{path, "create or replace function agui.f(a int) returns int return a;\nrevoke execute on function agui.f(int) from public;"},
-			to:   []string{path, "create or replace function agui.f(a int, b int default 1) returns int return a;\nrevoke execute on function agui.f(int, int) from public;"},
-			up: "drop function agui.f(a int);\n-- sql/functions/core/f.sql\ncreate or replace function agui.f(a int, b int default 1) returns int return a;\n" +
-				"revoke execute on function agui.f(int, int) from public;",
-			down: "drop function agui.f(a int, b int);\n-- sql/functions/core/f.sql\ncreate or replace function agui.f(a int) returns int return a;\n" +
-				"revoke execute on function agui.f(int) from public;",
+			from: []string{path, "create or replace function agui.f(a int) returns int return a;"},
+			to:   []string{path, "create or replace function agui.f(a int, b int default 1) returns int return a;"},
+			up:   "drop function agui.f(a int);\n-- sql/functions/core/f.sql\ncreate or replace function agui.f(a int, b int default 1) returns int return a;",
+			down: "drop function agui.f(a int, b int);\n-- sql/functions/core/f.sql\ncreate or replace function agui.f(a int) returns int return a;",
 		},
 		"an argument's name": {
 			from: []string{path, "create or replace function agui.f(a int) returns int return 1;"},
@@ -389,12 +397,10 @@ create or replace function agui.other() returns int language plpgsql as $$ decla
 			down: "drop aggregate agui.f(int);\n-- sql/functions/core/f.sql\ncreate or replace aggregate agui.f(int) (sfunc = int4pl, stype = int);",
 		},
 		"objects that come and go": {
-			from: []string{path, "create or replace function agui.f() returns int return 1;\nrevoke execute on function agui.f() from public;"},
-			to:   []string{path, "", other, "create or replace function agui.g() returns int return 1;\nrevoke execute on function agui.g() from public;"},
-			up: "drop function agui.f();\n-- sql/functions/core/other.sql\ncreate or replace function agui.g() returns int return 1;\n" +
-				"revoke execute on function agui.g() from public;",
-			down: "drop function agui.g();\n-- sql/functions/core/f.sql\ncreate or replace function agui.f() returns int return 1;\n" +
-				"revoke execute on function agui.f() from public;",
+			from: []string{path, "create or replace function agui.f() returns int return 1;"},
+			to:   []string{path, "", other, "create or replace function agui.g() returns int return 1;"},
+			up:   "drop function agui.f();\n-- sql/functions/core/other.sql\ncreate or replace function agui.g() returns int return 1;",
+			down: "drop function agui.g();\n-- sql/functions/core/f.sql\ncreate or replace function agui.f() returns int return 1;",
 		},
 		"privileges, which each migration that is made of the sources completes in the end": {
 			from: []string{path, "create or replace function agui.f() returns int return 1;", other, "create or replace procedure agui.grant_access() language sql as '';"},
@@ -433,6 +439,64 @@ create or replace function agui.other() returns int language plpgsql as $$ decla
 				t.Errorf("after the release there is more to do: %s", up)
 			}
 		})
+	}
+}
+
+func TestRoutinesAreClosedToThePublic(t *testing.T) {
+	t.Parallel()
+	const path = "functions/core/f.sql"
+	sql := sources(path, `create or replace function agui.f() returns int return 1;
+create procedure agui.p(a int) language sql as '';
+comment on procedure agui.p is 'P.';
+create aggregate agui.total(n int) (sfunc = int4pl, stype = int);
+create view agui.v as select 1 as a;`)
+	up, _ := allTexts(t, sql, "000002_functions")
+	expect(t, "up", up, `-- sql/functions/core/f.sql
+create or replace function agui.f() returns int return 1;
+revoke execute on routine agui.f from public;
+create procedure agui.p(a int) language sql as '';
+revoke execute on routine agui.p from public;
+comment on procedure agui.p is 'P.';
+create aggregate agui.total(n int) (sfunc = int4pl, stype = int);
+revoke execute on routine agui.total from public;
+create view agui.v as select 1 as a;`)
+
+	// One that is replaced has what it had; one that is dropped and created is closed once more.
+	release(t, sql)
+	set(sql, path, `create or replace function agui.f() returns int return 2;
+create procedure agui.p(a bigint) language sql as '';
+comment on procedure agui.p is 'P.';
+create aggregate agui.total(n int) (sfunc = int4pl, stype = int);
+create view agui.v as select 1 as a;`)
+	up, _ = allTexts(t, sql, "000003_functions")
+	expect(t, "up", up, `drop procedure agui.p(a int);
+-- sql/functions/core/f.sql
+create or replace function agui.f() returns int return 2;
+create procedure agui.p(a bigint) language sql as '';
+revoke execute on routine agui.p from public;
+comment on procedure agui.p is 'P.';`)
+
+	// A release that said so itself, with arguments, needs nothing more.
+	set(sql, path, `create or replace function agui.f() returns int return 2;
+revoke execute on function agui.f() from public;
+create procedure agui.p(a bigint) language sql as '';
+comment on procedure agui.p(bigint) is 'P.';
+create aggregate agui.total(n int) (sfunc = int4pl, stype = int);
+create view agui.v as select 1 as a;`)
+	release(t, sql)
+	if up, _ := allTexts(t, sql, "000004_functions"); up != "" {
+		t.Errorf("a comment and a privilege that are spelled in another way: %s", up)
+	}
+}
+
+func TestAFileMayBeginWithAComment(t *testing.T) {
+	t.Parallel()
+	sql := sources("functions/core/f.sql", "-- What the file\n-- is for.\n\n-- What f does.\ncreate function agui.f() returns int return 1;")
+	up, _ := texts(t, sql, "000002_functions")
+	expect(t, "up", up, "-- sql/functions/core/f.sql\n-- What f does.\ncreate function agui.f() returns int return 1;")
+	set(sql, "functions/core/f.sql", "-- What the file\n-- is for.\n\ngrant execute on function agui.g() to public;")
+	if _, err := assemble(t, sql); err == nil || !strings.Contains(err.Error(), "f.sql:4: ") {
+		t.Errorf("got %v, want the line", err)
 	}
 }
 

@@ -28,6 +28,13 @@ type attribute struct {
 	statement
 }
 
+// isClosed is the attribute that every routine of the sources has: PostgreSQL lets everyone execute what it creates, and
+// agui.grant_access() comes only after all routines.
+func isClosed(routine string) attribute {
+	text := fmt.Sprintf("revoke execute on routine %s from public", routine)
+	return attribute{text, statement{source: text + ";", text: text}}
+}
+
 type argument struct {
 	text       string // mode, name and type, as DROP wants them
 	hasDefault bool
@@ -161,37 +168,47 @@ func returnedType(text string) string {
 }
 
 var (
+	closed    = regexp.MustCompile(`(?is)^revoke execute on (?:function|procedure|routine) ` + qualified + ` ?(?:\(.*\))? ?from public$`)
 	commentOn = regexp.MustCompile(`(?is)^(comment on (\w+) (?:if exists )?(\w+(?:\.\w+)*)(.*?)) is `)
 	privilege = regexp.MustCompile(`(?is)^(?:grant|revoke) .*? on (?:(function|procedure|routine|aggregate|table|type|domain) )?` + qualified + `\b`)
 	onTable   = regexp.MustCompile(`(?is)^ on ` + qualified)
 )
 
-// subjectOf returns the keys that the object of a comment or privilege may have, and what stands for the attribute among those of the
-// object. It gives none for other statements.
-func subjectOf(statement statement) (keys []string, subject string) {
+// attributeOf returns what a comment or privilege sets, and the keys that its object may have. It gives no keys for other statements.
+// A routine is named without its arguments, so that what says the same is the same.
+func attributeOf(statement statement) (keys []string, set attribute) {
 	text := statement.String()
+	if match := closed.FindStringSubmatch(text); match != nil {
+		name := strings.ToLower(match[1])
+		return []string{"routine " + name}, isClosed(name)
+	}
 	if match := commentOn.FindStringSubmatch(text); match != nil {
-		kind, name := strings.ToLower(match[2]), strings.ToLower(match[3])
-		subject = match[1]
+		kind, name, subject := strings.ToLower(match[2]), strings.ToLower(match[3]), match[1]
 		switch kind {
 		case "column":
 			relation := name[:max(0, strings.LastIndex(name, "."))]
-			return []string{"view " + relation, "table " + relation, "type " + relation}, subject
+			keys = []string{"view " + relation, "table " + relation, "type " + relation}
 		case "trigger", "constraint":
 			if table := onTable.FindStringSubmatch(match[4]); table != nil {
-				return []string{kind + " " + name + " on " + strings.ToLower(table[1]), "table " + strings.ToLower(table[1])}, subject
+				keys = []string{kind + " " + name + " on " + strings.ToLower(table[1]), "table " + strings.ToLower(table[1])}
 			}
+		case "function", "procedure":
+			subject = "comment on routine " + name
+			statement.text = subject + text[len(match[1]):]
 		}
-		return []string{groupOf(kind) + " " + name}, subject
+		if keys == nil {
+			keys = []string{groupOf(kind) + " " + name}
+		}
+		return keys, attribute{subject, statement}
 	}
 	if match := privilege.FindStringSubmatch(text); match != nil {
 		kind, name := strings.ToLower(match[1]), strings.ToLower(match[2])
 		if kind == "" || kind == "table" {
-			return []string{"view " + name, "table " + name}, text
+			return []string{"view " + name, "table " + name}, attribute{text, statement}
 		}
-		return []string{groupOf(kind) + " " + name}, text
+		return []string{groupOf(kind) + " " + name}, attribute{text, statement}
 	}
-	return nil, ""
+	return nil, attribute{}
 }
 
 var dropStatement = regexp.MustCompile(`(?is)^drop (function|procedure|aggregate|routine|view|type|domain|trigger|table|index) (?:concurrently )?(?:if exists )?`)

@@ -64,7 +64,7 @@ func readSources(parser parser, functions fs.FS) (*state, error) {
 		if err != nil {
 			return err
 		}
-		statements, err := parser.parse(string(content))
+		statements, err := parser.parse(withoutHead(string(content)))
 		if err != nil {
 			return fmt.Errorf("sql/functions/%s:%w", file, err)
 		}
@@ -85,18 +85,33 @@ func readSources(parser parser, functions fs.FS) (*state, error) {
 	return state, err
 }
 
+// withoutHead removes the comment that a source begins with, which is about the file and not about its first object, but keeps its lines.
+func withoutHead(text string) string {
+	head, rest, _ := strings.Cut(text, "\n\n")
+	for line := range strings.Lines(head) {
+		if !strings.HasPrefix(line, "--") {
+			return text
+		}
+	}
+	return strings.Repeat("\n", strings.Count(head, "\n")+2) + rest
+}
+
 func (s *state) addStatement(file string, statement parsed) error {
 	if created := statement.created; created != nil && created.kind != "table" && created.kind != "index" {
 		if other := s.find(created.key()); other != nil {
 			// Calls of overloaded functions become ambiguous when an argument with a default is added, and \df lists them twice.
 			return fmt.Errorf("%s is created in sql/functions/%s too: give it another name", created.name, other.path)
 		}
-		s.add(statement.object(file))
+		object := statement.object(file)
+		if groupOf(object.kind) == "routine" {
+			object.attributes = []attribute{isClosed(object.name)}
+		}
+		s.add(object)
 		return nil
 	}
-	if keys, subject := subjectOf(statement.statement); len(keys) > 0 {
+	if keys, set := attributeOf(statement.statement); len(keys) > 0 {
 		if object := s.find(keys...); object != nil && object.path == file {
-			object.attributes = append(object.attributes, attribute{subject, statement.statement})
+			object.setAttribute(set)
 			return nil
 		}
 		return fmt.Errorf("%q is about nothing that this file has created before", beginning(statement.statement))
@@ -136,9 +151,9 @@ func (s *state) applyStatement(path string, statement parsed) {
 		s.add(created)
 		return
 	}
-	if keys, subject := subjectOf(statement.statement); len(keys) > 0 {
+	if keys, set := attributeOf(statement.statement); len(keys) > 0 {
 		if object := s.find(keys...); object != nil {
-			object.setAttribute(attribute{subject, statement.statement})
+			object.setAttribute(set)
 		}
 		return
 	}

@@ -41,11 +41,22 @@ func sets(l *protocol.List) (words []string, types map[string][]string) {
 	return words, types
 }
 
+// sqlFile makes a file of SQL functions.
+func sqlFile(functions ...func(*bytes.Buffer, *protocol.List)) func(*protocol.List, []byte) ([]byte, error) {
+	return func(l *protocol.List, _ []byte) ([]byte, error) {
+		var w bytes.Buffer
+		fmt.Fprintf(&w, "-- %s\n", notice)
+		for _, write := range functions {
+			w.WriteByte('\n')
+			write(&w, l)
+		}
+		return w.Bytes(), nil
+	}
+}
+
 // eventTypes writes agui_internal.event_types.
-func eventTypes(l *protocol.List, _ []byte) ([]byte, error) {
-	var w bytes.Buffer
-	fmt.Fprintf(&w, `-- %s
-create or replace function agui_internal.event_types(variadic those text[])
+func eventTypes(w *bytes.Buffer, l *protocol.List) {
+	fmt.Fprint(w, `create or replace function agui_internal.event_types(variadic those text[])
 returns text[]
 language plpgsql
 immutable
@@ -58,31 +69,26 @@ declare
 begin
     foreach that in array those loop
         case that
-`, notice)
+`)
 	words, types := sets(l)
 	for _, word := range words {
-		fmt.Fprintf(&w, "            when '%s' then types := types || array['%s'];\n", word, strings.Join(types[word], "', '"))
+		fmt.Fprintf(w, "            when '%s' then types := types || array['%s'];\n", word, strings.Join(types[word], "', '"))
 	}
-	fmt.Fprint(&w, `        end case;
+	fmt.Fprint(w, `        end case;
     end loop;
     return types;
 end
 $$;
 
-comment on function agui_internal.event_types(text[]) is
+comment on function agui_internal.event_types is
     'The event types that do what the words say: ''start text'', ''add result'', ''brings messageId'', '
     '''closes own''. A call with constants costs nothing: the planner replaces it by an array.';
-
-revoke execute on function agui_internal.event_types(text[]) from public;
 `)
-	return w.Bytes(), nil
 }
 
 // eventRoles writes agui_internal.event_roles.
-func eventRoles(l *protocol.List, _ []byte) ([]byte, error) {
-	var w bytes.Buffer
-	fmt.Fprintf(&w, `-- %s
-create or replace function agui_internal.event_roles(
+func eventRoles(w *bytes.Buffer, l *protocol.List) {
+	fmt.Fprint(w, `create or replace function agui_internal.event_roles(
     out type text,
     out does text,
     out part text,
@@ -104,7 +110,7 @@ as $$
 begin
     return query
     values
-`, notice)
+`)
 	var rows []string
 	for i, p := range l.Parts {
 		for _, does := range []struct {
@@ -120,19 +126,16 @@ begin
 			}
 		}
 	}
-	fmt.Fprint(&w, strings.Join(rows, ",\n"))
-	fmt.Fprint(&w, `;
+	fmt.Fprint(w, strings.Join(rows, ",\n"))
+	fmt.Fprint(w, `;
 end
 $$;
 
-comment on function agui_internal.event_roles() is
+comment on function agui_internal.event_roles is
     'The event types that start, continue or end a part, or are chunks of it: what they do, the part '
     'and its number, the types that pgagui writes for it (fails: the end of one that failed), and '
     'the field that names it (null: none).';
-
-revoke execute on function agui_internal.event_roles() from public;
 `)
-	return w.Bytes(), nil
 }
 
 func literal(value string) string {
@@ -150,32 +153,28 @@ func last(names []string) string {
 }
 
 // question writes agui_internal.question_name.
-func question(l *protocol.List, _ []byte) ([]byte, error) {
-	return fmt.Appendf(nil, `-- %s
-create or replace function agui_internal.question_name()
+func question(w *bytes.Buffer, l *protocol.List) {
+	fmt.Fprintf(w, `create or replace function agui_internal.question_name()
 returns text
 language sql
 immutable
 parallel safe
 return '%s';
 
-comment on function agui_internal.question_name() is
+comment on function agui_internal.question_name is
     'The name of a CUSTOM event that asks. Inlined.';
-
-revoke execute on function agui_internal.question_name() from public;
-`, notice, l.Question.Name), nil
+`, l.Question.Name)
 }
 
 // questionMembers writes agui_internal.question_members.
-func questionMembers(l *protocol.List, _ []byte) ([]byte, error) {
+func questionMembers(w *bytes.Buffer, l *protocol.List) {
 	var rows []string
 	for i, m := range l.Question.Members {
 		for j, path := range m.Paths {
 			rows = append(rows, fmt.Sprintf("        ('%s', %d, %d, '{%s}'::text[])", m.Name, i+1, j+1, strings.ReplaceAll(path, ".", ",")))
 		}
 	}
-	return fmt.Appendf(nil, `-- %s
-create or replace function agui_internal.question_members(out name text, out place int, out choice int, out path text[])
+	fmt.Fprintf(w, `create or replace function agui_internal.question_members(out name text, out place int, out choice int, out path text[])
 returns setof record
 language plpgsql
 immutable
@@ -190,33 +189,28 @@ begin
 end
 $$;
 
-comment on function agui_internal.question_members() is
+comment on function agui_internal.question_members is
     'The members of the interrupt that a question makes, in their order, and the paths in the event where '
     'each may stand, the first choice first.';
-
-revoke execute on function agui_internal.question_members() from public;
-`, notice, len(rows), strings.Join(rows, ",\n")), nil
+`, len(rows), strings.Join(rows, ",\n"))
 }
 
 // rules writes agui_internal.rules.
-func rules(l *protocol.List, _ []byte) ([]byte, error) {
-	return fmt.Appendf(nil, `-- %s
-create or replace function agui_internal.rules()
+func rules(w *bytes.Buffer, l *protocol.List) {
+	fmt.Fprintf(w, `create or replace function agui_internal.rules()
 returns int
 language sql
 immutable
 parallel safe
 return %d;
 
-comment on function agui_internal.rules() is
+comment on function agui_internal.rules is
     'The version of the rules by which events are folded. It stands with each snapshot.';
-
-revoke execute on function agui_internal.rules() from public;
-`, notice, l.Rules), nil
+`, l.Rules)
 }
 
 // neededFields writes agui_internal.needed_fields.
-func neededFields(l *protocol.List, _ []byte) ([]byte, error) {
+func neededFields(w *bytes.Buffer, l *protocol.List) {
 	var types []string
 	for _, t := range l.Types {
 		// The store knows the ids of threads and runs.
@@ -233,8 +227,7 @@ func neededFields(l *protocol.List, _ []byte) ([]byte, error) {
 			types = append(types, fmt.Sprintf("        %q: {%s}", t.Name, strings.Join(fields, ", ")))
 		}
 	}
-	return fmt.Appendf(nil, `-- %s
-create or replace function agui_internal.needed_fields()
+	fmt.Fprintf(w, `create or replace function agui_internal.needed_fields()
 returns jsonb
 language plpgsql
 immutable
@@ -248,9 +241,7 @@ begin
 end
 $$;
 
-comment on function agui_internal.needed_fields() is
+comment on function agui_internal.needed_fields is
     'The fields without which an event of a type has no effect, by type, with their kinds: "string | array" is either.';
-
-revoke execute on function agui_internal.needed_fields() from public;
-`, notice, strings.Join(types, ",\n")), nil
+`, strings.Join(types, ",\n"))
 }

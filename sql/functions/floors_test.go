@@ -1,15 +1,13 @@
 package functions_test
 
 import (
-	"io/fs"
-	"path"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/testfile"
-	"github.com/pgagui/pgagui/sql/functions"
 )
 
 var (
@@ -19,33 +17,18 @@ var (
 	commentOrLiteral = regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'`)
 	executed         = regexp.MustCompile(`(?i)\bexecute\s+(?:(?:pg_catalog\.)?format\s*\(\s*)?('(?:[^']|'')*')`)
 
-	created = regexp.MustCompile(`(?im)^create (?:or replace )?(?:function|procedure|aggregate|view|type|domain) (agui(?:_internal)?\.\w+)`)
-	object  = regexp.MustCompile(`(?i)\bagui(?:_internal)?\.\w+`)
+	object = regexp.MustCompile(`(?i)\bagui(?:_internal)?\.\w+`)
 )
 
-// calls are the objects of other files that each file names, by file.
-func calls(t *testing.T, sources fs.FS) (named map[string][]string, fileOf map[string]string) {
+// calls are the objects that each area names, by area, and the area of each object.
+func calls(t *testing.T) (named map[string][]string, areaOf map[string]string) {
 	t.Helper()
-	texts := map[string]string{}
-	named, fileOf = map[string][]string{}, map[string]string{}
-	err := fs.WalkDir(sources, ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(sources, file)
-		texts[file] = string(content)
-		for _, match := range created.FindAllStringSubmatch(texts[file], -1) {
-			fileOf[strings.ToLower(match[1])] = file
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	named, areaOf = map[string][]string{}, map[string]string{}
+	for _, object := range testfile.SQLObjects(t) {
+		areaOf[strings.ToLower(object.Name)] = object.Area
+		named[object.Area] = append(named[object.Area], namesIn(object.Text)...)
 	}
-	for file, text := range texts {
-		named[file] = namesIn(text)
-	}
-	return named, fileOf
+	return named, areaOf
 }
 
 func namesIn(text string) []string {
@@ -63,17 +46,16 @@ func namesIn(text string) []string {
 }
 
 // runsUp are the calls that do not run from an area to one below it, given the areas from the top down.
-func runsUp(areas []string, named map[string][]string, fileOf map[string]string) (wrong []string, count int) {
-	for file, names := range named {
+func runsUp(areas []string, named map[string][]string, areaOf map[string]string) (wrong []string, count int) {
+	for from, names := range named {
 		for _, name := range names {
-			callee, known := fileOf[name]
-			from, to := path.Dir(file), path.Dir(callee)
+			to, known := areaOf[name]
 			if !known || from == to {
 				continue
 			}
 			count++
 			if slices.Index(areas, from) > slices.Index(areas, to) {
-				wrong = append(wrong, file+" uses "+name+", which is above it: "+callee)
+				wrong = append(wrong, from+" uses "+name+", which is above it, in "+to)
 			}
 		}
 	}
@@ -88,27 +70,23 @@ func TestArrowsRunDown(t *testing.T) {
 	for _, match := range areaInReadme.FindAllStringSubmatch(string(readme), -1) {
 		areas = append(areas, match[1])
 	}
-	folders, err := fs.Glob(functions.Files, "*/*")
-	if err != nil {
-		t.Fatal(err)
+	named, areaOf := calls(t)
+	if listed, files := slices.Sorted(slices.Values(areas)), slices.Sorted(maps.Keys(named)); !slices.Equal(listed, files) {
+		t.Errorf("README.md lists the areas\n%q\nthe files are\n%q", listed, files)
 	}
-	if listed := slices.Sorted(slices.Values(areas)); !slices.Equal(listed, folders) {
-		t.Errorf("README.md lists the areas\n%q\nthe folders are\n%q", listed, folders)
-	}
-	named, fileOf := calls(t, functions.Files)
-	wrong, count := runsUp(areas, named, fileOf)
+	wrong, count := runsUp(areas, named, areaOf)
 	if count < 500 {
 		t.Errorf("only %d calls between areas were found", count)
 	}
 	for _, call := range wrong {
-		t.Errorf("sql/functions/%s. README.md says what to do", call)
+		t.Errorf("%s. README.md says what to do", call)
 	}
-	t.Logf("%d files, %d uses between %d areas", len(named), count, len(areas))
+	t.Logf("%d objects, %d uses between %d areas", len(areaOf), count, len(areas))
 }
 
 func TestAnArrowThatRunsUpIsFound(t *testing.T) {
 	t.Parallel()
-	fileOf := map[string]string{"agui.high": "api/x/high.sql", "agui_internal.low": "core/y/low.sql", "agui_internal.other": "core/y/other.sql"}
+	areaOf := map[string]string{"agui.high": "api/x", "agui_internal.low": "core/y", "agui_internal.other": "core/y"}
 	areas := []string{"api/x", "core/y"}
 	for body, want := range map[string]int{
 		`perform agui.high();`:                                       1,
@@ -118,12 +96,12 @@ func TestAnArrowThatRunsUpIsFound(t *testing.T) {
 		`raise exception using hint = 'It''s -- call agui.high().';`: 0,
 		`select '--'; perform agui.high();`:                          1,
 	} {
-		wrong, _ := runsUp(areas, map[string][]string{"core/y/low.sql": namesIn(body)}, fileOf)
+		wrong, _ := runsUp(areas, map[string][]string{"core/y": namesIn(body)}, areaOf)
 		if len(wrong) != want {
 			t.Errorf("%s: found %q, want %d", body, wrong, want)
 		}
 	}
-	if wrong, count := runsUp(areas, map[string][]string{"api/x/high.sql": {"agui_internal.low"}}, fileOf); len(wrong) != 0 || count != 1 {
+	if wrong, count := runsUp(areas, map[string][]string{"api/x": {"agui_internal.low"}}, areaOf); len(wrong) != 0 || count != 1 {
 		t.Errorf("a call down: %q of %d", wrong, count)
 	}
 }

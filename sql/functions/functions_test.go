@@ -20,7 +20,7 @@ func TestEverySourceIsEmbedded(t *testing.T) {
 			return err
 		}
 		if got, err := functions.Files.ReadFile(filepath.ToSlash(file)); err != nil || string(got) != string(want) {
-			t.Errorf("%s is not part of the migrations: sources are in FLOOR/AREA/NAME.sql (%v)", file, err)
+			t.Errorf("%s is not part of the migrations: sources are in FLOOR/AREA.sql (%v)", file, err)
 		}
 		return nil
 	})

@@ -1,46 +1,38 @@
 package functions_test
 
 import (
-	"io/fs"
 	"regexp"
-	"strings"
+	"slices"
 	"testing"
 
-	"github.com/pgagui/pgagui/sql/functions"
+	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 // Which message or call an event of the log belongs to is read in few places, each with its reason: a new reader uses one of them.
-// fold/events and fold/streams are the reducer itself.
 var readsIDsOfEvents = map[string]string{
-	"core/history/events_of_calls.sql":  "the events of tool calls, for facts, errors and names",
-	"core/history/event_references.sql": "reads a whole lineage for agui.tool_calls and its like, in one pass",
-	"core/history/message_mentions.sql": "reads backwards, a thousand events at once, for agui.last_messages",
-	"core/live/open_parts.sql":          "what an event opens, of any kind",
-	"api/history/history.sql":           "joins pieces as they are in the log",
-	"api/history/session_runs.sql":      "reads messages of legacy sessions, not events",
-	"core/threads/title_of_events.sql":  "reads the first events of a thread as they are appended",
-	"fold/read/brings_message.sql":      "tests the text of batches, and parses few",
-	"upkeep/facts/news_of_runs.sql":     "takes the messages from the fold; the events say only when they came",
+	"agui_internal.events_of_calls":  "the events of tool calls, for facts, errors and names",
+	"agui_internal.event_references": "reads a whole lineage for agui.tool_calls and its like, in one pass",
+	"agui_internal.message_mentions": "reads backwards, a thousand events at once, for agui.last_messages",
+	"agui_internal.open_parts":       "what an event opens, of any kind",
+	"agui.history":                   "joins pieces as they are in the log",
+	"agui.session_runs":              "reads messages of legacy sessions, not events",
+	"agui_internal.title_of_events":  "reads the first events of a thread as they are appended",
+	"agui_internal.brings_message":   "tests the text of batches, and parses few",
+	"agui_internal.news_of_runs":     "takes the messages from the fold; the events say only when they came",
 }
+
+var reducer = []string{"fold/runs", "fold/events", "fold/nodes", "fold/steps", "fold/messages", "fold/replay", "fold/compact", "fold/repair"}
 
 var memberOfEvents = regexp.MustCompile(`"(?:messageId|toolCallId)" (?:json|text)\b|->>? 'messageId'`)
 
 func TestFewFunctionsReadTheIDsOfEvents(t *testing.T) {
 	t.Parallel()
-	err := fs.WalkDir(functions.Files, ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(file, "fold/streams/") || strings.HasPrefix(file, "fold/events/") {
-			return err
+	for _, object := range testfile.SQLObjects(t) {
+		if slices.Contains(reducer, object.Area) {
+			continue
 		}
-		text, err := fs.ReadFile(functions.Files, file)
-		if err != nil {
-			return err
+		if _, listed := readsIDsOfEvents[object.Name]; memberOfEvents.MatchString(object.Text) != listed {
+			t.Errorf("%s in %s: reads the ids of events: %v, listed: %v", object.Name, object.Area, !listed, listed)
 		}
-		if _, listed := readsIDsOfEvents[file]; memberOfEvents.Match(text) != listed {
-			t.Errorf("%s: reads the ids of events: %v, listed: %v", file, !listed, listed)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

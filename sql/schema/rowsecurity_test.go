@@ -140,11 +140,9 @@ func TestRowSecuritySurvivesUpgrades(t *testing.T) {
 	newer := thisRelease(t)
 	newer.freeze()
 	// Dropped and created: a function that definers and the policies' view depend on, by one more argument.
-	newer.replace("functions/core/tenants/visible_key.sql", `visible_key\(thread_key uuid\)\nreturns`, "visible_key(thread_key uuid, more text default null)\nreturns")
-	newer.replace("functions/core/tenants/visible_key.sql", `function agui_internal.visible_key\(uuid\) is`, "function agui_internal.visible_key(uuid, text) is")
-	newer.replace("functions/core/tenants/visible_key.sql", `function agui_internal.visible_key\(uuid\) from`, "function agui_internal.visible_key(uuid, text) from")
-	newer.replace("functions/core/tenants/has_row_security.sql", "-- The planner", "-- Still the planner")
-	newer.replace("functions/core/views/caller.sql", "where tenant.role_name", "where true and tenant.role_name")
+	newer.replace("functions/core/tenants.sql", `visible_key\(thread_key uuid\)\nreturns`, "visible_key(thread_key uuid, more text default null)\nreturns")
+	newer.replace("functions/core/tenants.sql", "-- The planner", "-- Still the planner")
+	newer.replace("functions/core/views.sql", "where tenant.role_name", "where true and tenant.role_name")
 	newer.migrate("more", `create table agui_internal.more (thread_key uuid primary key); comment on table agui_internal.more is 'More.';`,
 		`drop table agui_internal.more;`)
 	newer.freeze()

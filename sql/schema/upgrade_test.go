@@ -222,7 +222,7 @@ language plpgsql
 as $$ begin perform agui_internal.take_sample('old', a); end $$;
 comment on procedure agui.old_sample(int) is 'Goes.';
 revoke execute on procedure agui.old_sample(int) from public;`)
-	r.replace("functions/api/append/append.sql", `\nbegin\n`, "\nbegin\n    perform agui_internal.take_sample(thread_id), agui_internal.hold_samples(thread_id);\n")
+	r.replace("functions/api/append.sql", `    last_seq  bigint;\nbegin\n`, "    last_seq  bigint;\nbegin\n    perform agui_internal.take_sample(thread_id), agui_internal.hold_samples(thread_id);\n")
 	r.freeze()
 	return r
 }
@@ -256,7 +256,7 @@ stable
 as $$ select * from agui.sample_event limit a $$;
 comment on function agui.new_sample(int) is 'Comes.';
 revoke execute on function agui.new_sample(int) from public;`)
-	r.replace("functions/core/privileges/expected_privileges.sql", `, 'pg_monitor'\]`, `]`)
+	r.replace("functions/core/privileges.sql", `, 'pg_monitor'\]`, `]`)
 	r.changeBodies("second")
 	r.freeze()
 	return r
@@ -282,7 +282,7 @@ return a + b;
 comment on function agui.old_sample(int, int) is 'Is here, as a function now.';
 revoke execute on function agui.old_sample(int, int) from public;`)
 	delete(r.files, "functions/api/sample/new_sample.sql")
-	r.replace("functions/core/privileges/expected_privileges.sql", `'agui_maintainer'\]`, `'agui_maintainer', 'pg_monitor']`)
+	r.replace("functions/core/privileges.sql", `'agui_maintainer'\]`, `'agui_maintainer', 'pg_monitor']`)
 	r.changeBodies("third")
 	r.freeze()
 	return r

@@ -1,0 +1,350 @@
+create or replace function agui.answered(
+    thread_id     text,
+    run_id        text default null,
+    asked_by      text default null,
+    interrupt_ids text[] default null,
+    question      json default null,
+    scope         text default ''
+)
+returns table (asking_run_id text, answered_by text, answered_at timestamptz)
+language plpgsql
+stable
+security definer
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    has_ids constant boolean := coalesce(cardinality(interrupt_ids), 0) > 0;
+    names_question constant boolean := has_ids or question is not null; -- the answer says what it is to
+    run   agui.run;
+    later agui.run;  -- the first one behind run that leaves nothing open
+    named agui.run;  -- the run that asks; the last one that asked_by means, as long as no run asks what the answer names
+    reply agui.run;  -- what later was then
+begin
+    for run in
+        select ancestor.*
+        from agui_internal.ancestors(agui_internal.find_run(thread_id, answered.run_id, scope)) as ancestor
+        order by ancestor.run_no desc
+    loop
+        if names_question and run.status in ('interrupted', 'failed', 'cut_off') and exists (
+            select
+            from agui_internal.last_finish(run) as finish
+            cross join lateral json_array_elements(finish.interrupts) as interrupt
+            where case
+                when has_ids then agui_internal.json_string_text((interrupt -> 'id')::text) = any (interrupt_ids)
+                else agui_internal.json_equal(agui_internal.json_unguard((interrupt -> 'source' -> 'value')::text), question::text)
+            end
+        ) then
+            named := run;
+            reply := later;
+            exit;
+        end if;
+        -- A page names the run with whose id it asked first, also when the run of its answer asks.
+        if named.run_id is null and (
+            run.run_id = asked_by or run.status = 'interrupted' and (
+                starts_with(run.run_id, asked_by || '-answer-') or asked_by is null and not has_ids
+            )
+        ) then
+            named := run;
+            reply := later;
+            exit when asked_by is null and not names_question;
+        end if;
+        if run.status = 'running' or not agui_internal.keeps_interrupts(run) then
+            later := run;
+        end if;
+    end loop;
+    if found then
+        return query select named.run_id, reply.run_id, reply.started_at;
+    end if;
+end
+$$;
+
+comment on function agui.answered is
+    'One row: which run of the lineage of a run (null: of the head) asks what an answer is to, and whether that is answered: '
+    'answered_by is the run that did, and answered_at when it began (null: it is open). interrupt_ids: those that the '
+    'answer names; the last run counts that asks one of them. question: the value of the CUSTOM event that asked, which clients '
+    'repeat as interruptEvent; without ids the last run counts that asks this. If there is none, it is the run asked_by, or the last of '
+    'the runs with answers to it (ids that begin with asked_by and -answer-) that asks. Without ids and asked_by, it is the last run that '
+    'asks. asking_run_id is null if the lineage has no such run. As in restore, a run that fails or '
+    'breaks off answers nothing. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+create or replace function agui.branches(thread_id text, scope text default '')
+returns setof agui.branch
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    head   agui.run := agui_internal.find_run(thread_id, null, scope);
+    depths int[] := array_fill(0, array[coalesce(head.run_no, 0)]);
+    forks  int[] := array_fill(null::int, array[coalesce(head.run_no, 0)]);
+    item   record;
+    branch agui.branch;
+begin
+    -- Parents come before their children, so a single pass in the order of run_no has depth and
+    -- last fork of every parent.
+    for item in
+        with child_count as (
+            select run.parent_no as run_no, count(*) as n
+            from agui.run as run
+            where run.thread_key = head.thread_key and run.run_no <= head.run_no
+            group by run.parent_no
+        )
+        select run.*, coalesce(child_count.n, 0) as children, coalesce(siblings.n, 0) as children_of_parent
+        from agui.run as run
+        left join child_count on child_count.run_no = run.run_no
+        left join child_count as siblings on siblings.run_no = run.parent_no
+        where run.thread_key = head.thread_key and run.run_no <= head.run_no
+        order by run.run_no
+    loop
+        depths[item.run_no] := coalesce(depths[item.parent_no], 0) + 1;
+        forks[item.run_no] := case when item.children_of_parent > 1 then item.parent_no else forks[item.parent_no] end;
+        if item.children = 0 then
+            branch.run_id := item.run_id;
+            branch.runs := depths[item.run_no];
+            select run.run_id into branch.forked_from
+            from agui.run as run
+            where run.thread_key = head.thread_key and run.run_no = forks[item.run_no];
+            branch.status := item.status;
+            branch.last_seq := item.last_seq;
+            branch.is_head := item.run_no = head.run_no;
+            return next branch;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui.branches is
+    'Returns the branches of a thread, one row for each leaf of its tree, in the order in which '
+    'the leaves began. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
+
+create or replace function agui.children(thread_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+-- A plan of a time when the thread had one run would read all its runs.
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    parent agui.run;
+    key    uuid;
+    depth  int;
+begin
+    if run_id is not null then
+        parent := agui_internal.find_run(thread_id, run_id, scope);
+    end if;
+    key := coalesce(parent.thread_key, (agui_internal.find_run(thread_id, null, scope)).thread_key);
+    depth := 1 + (select count(*) from agui_internal.ancestors(parent));
+    return query
+    select
+        depth, child.run_id, parent.run_id, child.status, child.first_seq, child.last_seq, child.started_at, child.ended_at, child.run_no,
+        (why.ended).error_code, (why.ended).error_message, (why.ended).stop_reason, (why.ended).cut_off_reason
+    from (
+        select of_parent as run
+        from agui.run as of_parent
+        where of_parent.thread_key = key and of_parent.parent_no = parent.run_no
+        union all
+        select root
+        from agui.run as root
+        where parent.run_no is null and root.thread_key = key and root.parent_no is null
+    ) as listed
+    cross join lateral (select (listed.run).*) as child
+    cross join lateral (
+        select case
+            when child.status not in ('running', 'finished', 'interrupted') then agui_internal.why_ended(listed.run, 1000)
+        end as ended
+        offset 0
+    ) as why
+    order by child.run_no;
+end
+$$;
+
+comment on function agui.children is
+    'Returns the runs that continue from a run, in the order in which they began. Without a run: '
+    'the roots of the thread. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+create or replace function agui.head(thread_id text, scope text default '')
+returns text
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select (agui_internal.find_run(thread_id, null, scope)).run_id
+$$;
+
+comment on function agui.head is
+    'Returns the id of the head of a thread: the run that began last. A new run that names no '
+    'parent continues from it. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';
+
+create or replace function agui.merge_base(thread_id text, run_a text, run_b text, scope text default '')
+returns text
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    a agui.run := agui_internal.find_run(thread_id, run_a, scope);
+    b agui.run := agui_internal.find_run(thread_id, run_b, scope);
+    swap agui.run;
+begin
+    -- A parent has a smaller number than its children. So the younger of the two runs cannot be an
+    -- ancestor of the other, and it is replaced by its parent.
+    while a.run_no <> b.run_no loop
+        if a.run_no < b.run_no then
+            swap := a;
+            a := b;
+            b := swap;
+        end if;
+        if a.parent_no is null then
+            return null;
+        end if;
+        select * into a
+        from agui.run as run
+        where run.thread_key = a.thread_key and run.run_no = a.parent_no;
+    end loop;
+    return a.run_id;
+end
+$$;
+
+comment on function agui.merge_base is
+    'Returns the last run that the lineages of two runs share, or null if they have different '
+    'roots. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+create or replace function agui.message_origin(thread_id text, message_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+rows 1
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf      constant agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    -- As the fold decodes it.
+    wanted    constant text := agui_internal.json_string_text(agui_internal.json_guard(to_json(message_id)::text));
+    span      record;
+    ancestor  agui.run;
+    origin_no int;
+begin
+    select * into span from agui_internal.origin_span(leaf, wanted);
+    for ancestor in
+        select run.*
+        from agui_internal.ancestors(leaf) as run
+        where run.run_no between span.from_no and span.to_no
+        order by run.run_no
+    loop
+        if agui_internal.brings_message(ancestor, message_id, wanted, span.after_seq) then
+            origin_no := ancestor.run_no;
+            exit;
+        end if;
+    end loop;
+    return query
+    select known.*
+    from agui.lineage(thread_id, leaf.run_id, scope) as known
+    where known.run_no = coalesce(origin_no, span.holder_no);
+end
+$$;
+
+comment on function agui.message_origin is
+    'Returns the run on the lineage of a run (null: of the head) that first brought the message '
+    'with an id, in its events or in its input; no row if there is none. Clients send all messages '
+    'in every input, so later runs usually bring it, too. If a message went and came again, the '
+    'run is one of those that brought it. To edit or regenerate the message, begin a run whose '
+    'parent is the parent of this one. The snapshots of the lineage say between which of them the '
+    'message arrived, and only those runs are searched. Folds only a run that has a tool call with '
+    'the id of the message and another parent. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
+
+create or replace function agui.lineage(thread_id text, run_id text default null, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+rows 20
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    leaf agui.run := agui_internal.find_run(thread_id, run_id, scope);
+begin
+    return query
+    select
+        (row_number() over root_first)::int,
+        ancestor.run_id,
+        lag(ancestor.run_id) over root_first,
+        ancestor.status,
+        ancestor.first_seq,
+        ancestor.last_seq,
+        ancestor.started_at,
+        ancestor.ended_at,
+        ancestor.run_no,
+        (why.ended).error_code,
+        (why.ended).error_message,
+        (why.ended).stop_reason,
+        (why.ended).cut_off_reason
+    from agui_internal.ancestors(leaf) as ancestor
+    cross join lateral (
+        select case
+            when ancestor.status not in ('running', 'finished', 'interrupted') then agui_internal.why_ended(ancestor, 1000)
+        end as ended
+        offset 0
+    ) as why
+    window root_first as (order by ancestor.run_no)
+    order by ancestor.run_no;
+end
+$$;
+
+comment on function agui.lineage is
+    'Returns the runs from the root to a run (null: to the head), root first. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
+
+create or replace function agui.runs(thread_id text, scope text default '')
+returns setof agui.run_info
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    head   agui.run := agui_internal.find_run(thread_id, null, scope);
+    depths int[] := array_fill(0, array[coalesce(head.run_no, 0)]);
+    item   record;
+    info   agui.run_info;
+    why    agui_internal.run_end;
+begin
+    -- Parents come before their children, so a single pass in the order of run_no has the depth of
+    -- every parent.
+    for item in
+        select run, run.*, parent.run_id as parent_run_id
+        from agui.run as run
+        left join agui.run as parent
+            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
+        where run.thread_key = head.thread_key and run.run_no <= head.run_no
+        order by run.run_no
+    loop
+        depths[item.run_no] := coalesce(depths[item.parent_no], 0) + 1;
+        why := case when item.status not in ('running', 'finished', 'interrupted') then agui_internal.why_ended(item.run, 1000) end;
+        info := row(
+            depths[item.run_no], item.run_id, item.parent_run_id, item.status,
+            item.first_seq, item.last_seq, item.started_at, item.ended_at, item.run_no,
+            why.error_code, why.error_message, why.stop_reason, why.cut_off_reason
+        );
+        return next info;
+    end loop;
+end
+$$;
+
+comment on function agui.runs is
+    'Returns all runs of a thread, its tree, in the order in which they began. '
+    'Errors: UI001 unknown thread, UI012 another thread has the same key.';

@@ -1,0 +1,345 @@
+create or replace function agui_internal.input_places(thread_key uuid, run_nos int[], through_seqs bigint[])
+returns setof agui_internal.input_place
+language plpgsql
+stable
+parallel safe
+rows 1
+set search_path = pg_catalog, pg_temp
+-- Planned once: a plan for each call would take longer than the call.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    run      record;
+    start    record;
+begin
+    for run in
+        select begun.run_no, begun.first_seq, requested.through_seq
+        from unnest(run_nos, through_seqs) as requested (run_no, through_seq)
+        -- One look-up in an index for each: a join might read all runs of the thread.
+        cross join lateral (
+            select given.run_no
+            from agui.run_input as given
+            where given.thread_key = input_places.thread_key and given.run_no = requested.run_no
+            limit 1
+        ) as given
+        cross join lateral (
+            select of_input.run_no, of_input.first_seq
+            from agui.run as of_input
+            where of_input.thread_key = input_places.thread_key and of_input.run_no = given.run_no
+            limit 1
+        ) as begun
+        order by begun.run_no
+    loop
+        -- It is usually in the first batch, and then no other batch is read.
+        select batch.first_seq + element.position - 1 as seq, json_typeof(element.input) is not distinct from 'object' as has_input
+        into start
+        from agui.batch as batch
+        cross join lateral (
+            select event.position, event.input
+            from rows from (
+                json_to_recordset(agui_internal.json_guarded(batch.events)) as (type text, input json)
+            ) with ordinality as event (type, input, position)
+            where event.type = 'RUN_STARTED' and batch.first_seq + event.position - 1 <= run.through_seq
+            order by event.position
+            limit 1
+        ) as element
+        where batch.thread_key = input_places.thread_key
+            and batch.run_no = run.run_no
+            and batch.first_seq between run.first_seq and run.through_seq
+            -- Skip batches that cannot contain it. A type written with escapes has \u00 in it.
+            and (strpos(batch.events::text, 'RUN_STARTED') > 0 or strpos(batch.events::text, '\u00') > 0)
+        order by batch.first_seq
+        limit 1;
+        if start.seq is null then
+            return next (run.run_no, run.first_seq, false)::agui_internal.input_place;
+        elsif not start.has_input then
+            return next (run.run_no, start.seq, true)::agui_internal.input_place;
+        end if;
+    end loop;
+end
+$$;
+
+comment on function agui_internal.input_places is
+    'Where the inputs stored beside the events of runs take effect, given the seqs up to which '
+    'their logs are read. Returns no row for a run that has none, or whose first RUN_STARTED '
+    'carries an input, which alone counts.';
+
+create or replace function agui_internal.known_part(thread_key uuid, kind text, body text)
+returns int
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return (
+        select part.part_no
+        -- The offset keeps the other conditions from the choice of the index.
+        from (
+            select *
+            from agui.input_part as part
+            where part.print = agui_internal.part_print(
+                uuid_send(known_part.thread_key) || convert_to(known_part.kind, 'UTF8'), known_part.body
+            )
+            offset 0
+        ) as part
+        where part.thread_key = known_part.thread_key
+            and part.kind = known_part.kind
+            and part.body::text = known_part.body
+        limit 1
+    );
+end
+$$;
+
+comment on function agui_internal.known_part is
+    'The number of the part of the inputs of a thread (agui.input_part) with this text, byte for byte; '
+    'null: there is none.';
+
+-- It is inlined.
+create or replace function agui_internal.part_print(beginning bytea, body text)
+returns bigint
+language sql
+stable
+parallel safe
+return ('x' || encode(substring(sha256(beginning || convert_to(body, 'UTF8')) for 8), 'hex'))::bit(64)::bigint;
+
+comment on function agui_internal.part_print is
+    'The first 64 bits of sha256 of a text with a beginning, by which an equal text is found. The '
+    'beginning names the thread and the place. So equal texts of other threads have other prints, and '
+    'none is common to many rows.';
+
+create or replace function agui_internal.least_input_to_split()
+returns int
+language sql
+immutable
+parallel safe
+return 4096;
+
+comment on function agui_internal.least_input_to_split is
+    'The size in bytes of the text of an input from which on it is stored in parts. The rows of the '
+    'parts of a smaller one would take as much as they save.';
+
+-- Not strict and without a query, so that it is inlined.
+create or replace function agui_internal.message_id_of(kind text, guarded text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when kind = 'message' and left(guarded, 1) = '{' then agui_internal.json_string_text((guarded::json -> 'id')::text)
+end;
+
+comment on function agui_internal.message_id_of is
+    'The id of a part of an input (guarded JSON), as folds decode it; null if it is no message, or has '
+    'no id.';
+
+create or replace function agui_internal.new_input(
+    thread_key uuid,
+    run_no     int,
+    known_ids  text[],
+    out input          json,
+    out left_out_bytes bigint,
+    out new_ids        text[]
+)
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_nestloop = off  -- the ids are looked up in a hash table
+set jit = off
+as $$
+declare
+    stored record;
+    listed record;  -- the messages
+begin
+    select of_run.input, of_run.skeleton, of_run.sections, section.separator, section.part_nos into stored
+    from agui.run_input as of_run
+    left join lateral jsonb_to_recordset(of_run.sections) as section (kind text, separator text, part_nos int4range[])
+        on section.kind = 'message'
+    where of_run.thread_key = new_input.thread_key and of_run.run_no = new_input.run_no;
+    if stored.part_nos is null then
+        input := coalesce(stored.input, agui_internal.joined_input(thread_key, stored.skeleton, stored.sections)::json);
+        return;
+    end if;
+    select
+        array_agg(part.part_no order by part.place, part.part_no) filter (where known.id is null) as new_nos,
+        array_agg(part.message_id) filter (where known.id is null and part.message_id is not null) as new_ids,
+        coalesce(sum(part.bytes) filter (where known.id is not null), 0)
+            + ((count(*) - 1) - greatest(count(*) filter (where known.id is null) - 1, 0)) * octet_length(stored.separator) as left_out_bytes
+    into listed
+    from agui_internal.parts_in(thread_key, 'message', stored.part_nos) as part
+    -- Guarded text with a backslash is ambiguous.
+    left join (select distinct given.id from unnest(known_ids) as given (id) where strpos(given.id, '\') = 0) as known
+        on known.id = part.message_id;
+    left_out_bytes := listed.left_out_bytes;
+    new_ids := listed.new_ids;
+    input := agui_internal.joined_input(
+        thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, agui_internal.ranges_of(listed.new_nos))
+    )::json;
+end
+$$;
+
+comment on function agui_internal.new_input is
+    'What a fold takes from the input beside the events of a run: the input without the messages that '
+    'have one of the known ids, because a conversation that has them ignores them. left_out_bytes is '
+    'their size, as folds count it, with what separates them; new_ids are the ids of the others.';
+
+create or replace function agui_internal.with_messages(sections jsonb, part_nos int4range[])
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select jsonb_agg(
+            case section.value ->> 'kind'
+                when 'message' then section.value || jsonb_build_object('part_nos', coalesce(to_jsonb(part_nos), '[]'))
+                else section.value
+            end
+            order by section.place
+        )
+        from jsonb_array_elements(sections) with ordinality as section (value, place)
+    );
+end
+$$;
+
+comment on function agui_internal.with_messages is
+    'Sections of an input in parts, with other messages (null: none).';
+
+create or replace function agui_internal.ranges_of(numbers int[])
+returns int4range[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    number   int;
+    first_no int;  -- of the current range
+    next_no  int;  -- what would continue it
+    ranges   int4range[];
+begin
+    foreach number in array coalesce(numbers, '{}') loop
+        if number is distinct from next_no then
+            if first_no is not null then
+                ranges := ranges || int4range(first_no, next_no);
+            end if;
+            first_no := number;
+        end if;
+        next_no := number + 1;
+    end loop;
+    return case when first_no is not null then ranges || int4range(first_no, next_no) end;
+end
+$$;
+
+comment on function agui_internal.ranges_of is
+    'Numbers in their order, as ranges of numbers that follow each other. Null: there are none.';
+
+create or replace function agui_internal.stored_input_hash(thread_key uuid, run_no int)
+returns bytea
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select sha256(convert_to(
+            coalesce(stored.input::text, agui_internal.joined_input(stored.thread_key, stored.skeleton, stored.sections, false)),
+            'UTF8'
+        ))
+        from agui.run_input as stored
+        where stored.thread_key = stored_input_hash.thread_key and stored.run_no = stored_input_hash.run_no
+    );
+end
+$$;
+
+comment on function agui_internal.stored_input_hash is
+    'sha256 of the text of the input beside the events of a run, computed from what is stored, for '
+    'checks. Parts that are missing are left out. Null: the run has no input, or its row has no text.';
+
+create or replace function agui_internal.joined_input(
+    thread_key uuid,
+    skeleton   text[],
+    sections   jsonb,
+    is_checked boolean default true
+)
+returns text
+language plpgsql
+stable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    section record;
+    joined  record;
+    result  text := skeleton[1];
+begin
+    for section in
+        select listed.*
+        from rows from (jsonb_to_recordset(sections) as (kind text, separator text, part_nos int4range[])) with ordinality
+            as listed (kind, separator, part_nos, place)
+        order by listed.place
+    loop
+        select
+            -- They come in order. To sort them once more takes three times as long as to join them.
+            string_agg(
+                -- A member of the state is stored as an object.
+                case when section.kind = 'state' then substr(part.body::text, 2, length(part.body::text) - 2) else part.body::text end,
+                section.separator
+            ) as text,
+            count(*) as n,
+            (select sum(upper(range.part_nos) - lower(range.part_nos)) from unnest(section.part_nos) as range (part_nos)) as listed_n
+        into joined
+        from agui_internal.parts_in(thread_key, section.kind, section.part_nos) as part;
+        if is_checked and joined.n <> joined.listed_n then
+            raise exception using
+                errcode = 'data_corrupted',
+                message = format('an input of the thread with key %s lacks %s parts of the kind %s', thread_key, joined.listed_n - joined.n, section.kind),
+                hint = 'agui.verify names all that is wrong with the thread.';
+        end if;
+        result := result || coalesce(joined.text, '') || skeleton[section.place + 1];
+    end loop;
+    return result;
+end
+$$;
+
+comment on function agui_internal.joined_input is
+    'The text of an input that is stored in parts, byte for byte, given the columns of its row. XX001: '
+    'a part is missing, unless is_checked is false.';
+
+-- It is inlined.
+create or replace function agui_internal.parts_in(thread_key uuid, kind text, part_nos int4range[])
+returns table (place bigint, part_no int, bytes int, message_id text, body json)
+language sql
+stable
+parallel safe
+begin atomic
+    select range.place, part.part_no, part.bytes, part.message_id, part.body
+    from unnest(part_nos) with ordinality as range (part_nos, place)
+    -- The offset makes this one range of the index for each range of numbers, read in its order.
+    cross join lateral (
+        select stored.part_no, stored.bytes, stored.message_id, stored.body
+        from agui.input_part as stored
+        where stored.thread_key = parts_in.thread_key
+            and stored.kind = parts_in.kind
+            and stored.part_no >= lower(range.part_nos) and stored.part_no < upper(range.part_nos)
+        order by stored.part_no
+        offset 0
+    ) as part;
+end;
+
+comment on function agui_internal.parts_in is
+    'The parts of a section of an input (run_input.sections), in their order: that of place, the number '
+    'of their range, and then of part_no. Parts that are missing are left out.';

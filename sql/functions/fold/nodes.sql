@@ -1,0 +1,712 @@
+create or replace function agui_internal.fold_call_name(call text, large text[])
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    function constant json := agui_internal.fold_fill(call, large)::json -> 'function';
+begin
+    return case
+        when json_typeof(function) = 'object' then coalesce(agui_internal.json_string_token((function -> 'name')::text), 'null')
+        else ''
+    end;
+end
+$function$;
+
+comment on function agui_internal.fold_call_name is
+    'The name of a tool call (guarded JSON text, or the head of one) as JSON; empty if it has no '
+    'function.';
+
+create or replace function agui_internal.fold_calls_of(message text)
+returns table (id text, body text)
+language plpgsql
+immutable
+parallel safe
+rows 5
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return query
+    select
+        case when call.id ^@ '"' then call.id end,
+        call.body
+    from (
+        select
+            agui_internal.json_string_token((element.value -> 'id')::text) as id,
+            element.value::text as body,
+            element.position
+        from (select message::json -> 'toolCalls' as list offset 0) as calls
+        cross join lateral json_array_elements(case when calls.list::text ^@ '[' then calls.list else '[]' end) with ordinality as element (value, position)
+    ) as call
+    order by call.position;
+end
+$function$;
+
+comment on function agui_internal.fold_calls_of is
+    'The tool calls of a message (guarded JSON text) in order; an id that is not a string is null.';
+
+-- Not strict and without a query, so that it is inlined.
+create or replace function agui_internal.fold_find(key text, buckets jsonb[], loaded_ids text[], loaded_keys jsonb, seed bigint)
+returns int
+language sql
+immutable
+parallel safe
+return coalesce(
+    (buckets[agui_internal.fold_bucket(key, seed)] ->> key)::int,
+    case
+        when loaded_keys is not null then (loaded_keys ->> key)::int
+        when key ^@ '"' then array_position(loaded_ids, agui_internal.json_string_text(key))
+    end
+);
+
+comment on function agui_internal.fold_find is
+    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose '
+    'index is buckets, the ids of the loaded messages (loaded_ids or, once they are indexed, '
+    'loaded_keys) and seed; null if there is none.';
+
+-- 4,096 buckets: 100,000 keys make 25 in each, which are searched as fast as one. The hash has an
+-- unpredictable seed. Otherwise ids could be chosen that all fall into one bucket.
+create or replace function agui_internal.fold_bucket(key text, seed bigint)
+returns int
+language sql
+immutable
+parallel safe
+return (hashtextextended(key, seed) & 4095)::int + 1;
+
+comment on function agui_internal.fold_bucket is
+    'The bucket of a key in the index of agui_internal.fold_events.';
+
+create or replace function agui_internal.fold_loaded_keys(message_ids text[], bodies text[])
+returns jsonb
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return (
+        -- Of several messages with one id the last in this order is kept: the first in the
+        -- conversation.
+        select coalesce(jsonb_object_agg(message.key, message.position order by message.position desc), '{}')
+        from unnest(agui_internal.fold_keys(message_ids, bodies)) with ordinality as message (key, position)
+        where message.key is not null
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_loaded_keys is
+    'The keys of the messages of an agui_internal.fold with the place of the first message that '
+    'has each, for agui_internal.fold_find.';
+
+create or replace function agui_internal.fold_loaded_nodes(roles text[], message_nos int[], has_places boolean)
+returns agui_internal.fold_node[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    nodes  agui_internal.fold_node[];
+    second record;
+begin
+    nodes := array(
+        select (
+            null, message.role, null, message.number, null, null,
+            null, null, null, null, null, null,
+            nullif(message.position, cardinality(roles)) + 1, null, null, null, null, null,
+            null, null, null
+        )::agui_internal.fold_node
+        from unnest(roles, message_nos) with ordinality as message (role, number, position)
+    );
+    if has_places then
+        for second in
+            select place.node, place.first_node
+            from (
+                select message.position as node, min(message.position) over (partition by message.number) as first_node
+                from unnest(message_nos) with ordinality as message (number, position)
+                where message.number is not null
+            ) as place
+            where place.node > place.first_node
+        loop
+            nodes[second.node].same_as := second.first_node;
+            nodes[second.first_node].is_shared := true;
+        end loop;
+    end if;
+    return nodes;
+end
+$function$;
+
+comment on function agui_internal.fold_loaded_nodes is
+    'The nodes of the messages of an agui_internal.fold, given their roles and '
+    'numbers. has_places: some have several places, which have one number.';
+
+create or replace function agui_internal.fold_new_head(step agui_internal.fold_step, head text)
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    function constant text := case when step.is_call then head::json -> 'function' end;
+begin
+    case step.action
+        when 'grow' then
+            -- Its string does not exist yet and begins here.
+            head := case
+                when step.is_call
+                    then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
+                else agui_internal.fold_member(head, 'content', '"\\content"')
+            end;
+
+        when 'start call' then
+            if agui_internal.json_string_token((function::json -> 'name')::text) is distinct from step.name then
+                head := agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', step.name));
+            end if;
+
+        when 'encrypt' then
+            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
+
+        when 'show activity' then
+            if step.replaces then
+                head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+                head := agui_internal.fold_member(head, 'content', '"\\content"');
+                -- The owner moves to the end if it has changed.
+                head := agui_internal.fold_member(head, 'subagentRunId', null);
+                head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
+            end if;
+
+        when 'patch activity' then
+            head := agui_internal.fold_member(head, 'content', '"\\content"');
+            head := agui_internal.fold_member(head, 'activityType', step.activity_type);
+
+        else
+            null;
+    end case;
+    return head;
+end
+$function$;
+
+comment on function agui_internal.fold_new_head is
+    'The head (agui_internal.fold_open) of an existing message or tool call after a step, without '
+    'the metadata of the step.';
+
+create or replace function agui_internal.fold_new_message(
+    in step agui_internal.fold_step,
+    in id text,
+    in owner text,
+    out role text,
+    out body text,
+    out head text,
+    out content text
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    role := case step.action
+        when 'show activity' then '"activity"'
+        when 'start call' then '"assistant"'
+        when 'add message' then (step.content::json -> 'role')::text
+        else step.role
+    end;
+    case step.action
+        when 'start message' then
+            content := '""';
+            head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"content":"\\content"', '"name":' || step.name, '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'start call' then
+            head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"toolCalls":"\\calls"', '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'show activity' then
+            content := step.content;
+            head := '{' || concat_ws(
+                ',', '"id":' || id, '"role":' || role, '"activityType":' || step.activity_type, '"content":"\\content"',
+                '"subagentRunId":' || owner
+            ) || '}';
+
+        when 'add result' then
+            body := agui_internal.json_unguard('{' || concat_ws(
+                ',', '"id":' || id, '"toolCallId":' || step.id, '"role":' || role, '"content":' || step.content, '"subagentRunId":' || owner
+            ) || '}');
+
+        when 'add message' then
+            body := agui_internal.json_unguard(step.content);
+    end case;
+    role := agui_internal.json_string_text(role);
+end
+$function$;
+
+comment on function agui_internal.fold_new_message is
+    'The message that a step adds, with this id and owner (its subagentRunId). Its members have '
+    'the names and the order of the official client. The result is body, or head and content '
+    '(agui_internal.fold_open).';
+
+-- What grows or is merged is stored separately from the rest, which is the head. Marks in the head
+-- show where the parts belong: "\\content", "\\metadata" and, for the tool calls of a message once
+-- one of them changes, "\\calls". Guarded text never contains such strings otherwise.
+-- agui_internal.fold_settle puts the parts back.
+-- Called in innermost loops, where pinning the search path would take longer than the work. So
+-- every name is qualified, operators too.
+create or replace function agui_internal.fold_open(
+    in body text,
+    in is_call boolean,
+    out head text,
+    out content text,
+    out metadata text,
+    out activity_type text
+)
+language plpgsql
+immutable
+parallel safe
+as $function$
+declare
+    whole    constant pg_catalog.json := body;
+    called   constant pg_catalog.json := case when is_call then whole operator(pg_catalog.->) 'function' end;
+    function constant pg_catalog.json := case when pg_catalog.json_typeof(called) operator(pg_catalog.=) 'object' then called end;
+    given    constant pg_catalog.json := whole operator(pg_catalog.->) 'metadata';
+begin
+    metadata := case when pg_catalog.json_typeof(given) operator(pg_catalog.=) 'object' then given end;
+    activity_type := case when not is_call then whole operator(pg_catalog.->) 'activityType' end;
+    content := case when is_call then function operator(pg_catalog.->) 'arguments' else whole operator(pg_catalog.->) 'content' end;
+
+    head := agui_internal.json_member_set(
+        body, 'metadata', coalesce(case when metadata is not null then '"\\metadata"' end, given::pg_catalog.text)
+    );
+    if function is not null then
+        head := agui_internal.json_member_set(
+            head,
+            'function',
+            agui_internal.json_member_set(function::pg_catalog.text, 'arguments', case when content is not null then '"\\content"' end)
+        );
+    elsif content is not null then
+        head := agui_internal.json_member_set(head, 'content', '"\\content"');
+    end if;
+end
+$function$;
+
+comment on function agui_internal.fold_open is
+    'Takes a message or a tool call (guarded JSON text) apart: what grows (content, or the '
+    'arguments of a call), the metadata to merge with, the activityType, and the head, which is '
+    'the object with marks in place of these parts.';
+
+create or replace function agui_internal.fold_patched_body(body text)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select agui_internal.json_unguard(
+        agui_internal.json_member_set(
+            agui_internal.json_guard(body),
+            'content',
+            agui_internal.json_guarded_from_jsonb(
+                agui_internal.json_guard_numbers((agui_internal.json_guard(body)::json -> 'content')::text)::jsonb
+            )
+        )
+    )
+$function$;
+
+comment on function agui_internal.fold_patched_body is
+    'An activity whose content was patched outside of the database, in the spelling that patches '
+    'in SQL produce: that of jsonb.';
+
+create or replace function agui_internal.fold_piece_end(thread_key uuid, run_no int, after_seq bigint, through_seq bigint)
+returns bigint
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- A piece takes a fraction of a second. Smaller pieces cost more, because each is a separate
+    -- query.
+    max_batches constant int := 1000;
+    max_bytes   constant int := 1024 * 1024;
+    page record;
+begin
+    select * into page
+    from agui_internal.page_of_batches(thread_key, after_seq + 1, through_seq, array[run_no], max_batches, max_bytes);
+    if page.has_more is not true then
+        return through_seq;
+    end if;
+    return (
+        select least(batch.first_seq + batch.n - 1, fold_piece_end.through_seq)
+        from agui.batch as batch
+        where batch.thread_key = fold_piece_end.thread_key and batch.first_seq = page.last_seq
+    );
+end
+$$;
+
+comment on function agui_internal.fold_piece_end is
+    'The seq at which a fold of the events of a run after after_seq, up to through_seq, checks the '
+    'time next: the end of a batch, about a thousand batches or 1 MB further on.';
+
+-- The end of agui_internal.fold_events: puts the nodes back together, in the order of the
+-- conversation.
+-- Loops over queries get only arrays that they unnest: a cursor has copies in which finding an
+-- element takes a search.
+create or replace function agui_internal.fold_settle(
+    fold agui_internal.fold,
+    nodes agui_internal.fold_node[],
+    bodies text[],
+    heads text[],
+    contents text[],
+    large text[],
+    changes agui_internal.fold_change[],
+    first_node int,
+    untouched int,
+    limits agui_internal.fold_limits
+)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $function$
+declare
+    loaded_count constant int := cardinality(fold.bodies);
+    part         record;
+    patched      record;
+    node         int;
+    metadata     text[];
+    calls        text[];
+begin
+    -- Changes of something that was replaced later do not count.
+    if exists (select from unnest(changes) as change where change.kind in ('new message', 'new content')) then
+        <<replaced>>
+        declare
+            new_message boolean[];
+            new_content boolean[];
+        begin
+            for place in reverse cardinality(changes) .. 1 loop
+                node := changes[place].node;
+                if changes[place].kind in ('new message', 'new content') then
+                    new_content[node] := true;
+                    new_message[node] := new_message[node] or changes[place].kind = 'new message';
+                elsif (case when changes[place].kind = 'merge' then new_message[node] else new_content[node] end) then
+                    changes[place].kind := null;
+                end if;
+            end loop;
+        end replaced;
+    end if;
+
+    -- Strings that grew.
+    for part in
+        select change.node, replace(string_agg(change.text, E'\x01' order by change.ordinality), E'"\x01"', '') as grown
+        from unnest(changes) with ordinality as change
+        where change.kind = 'grow'
+        group by change.node
+    loop
+        contents[part.node] := case
+            when contents[part.node] ^@ '"' then left(contents[part.node], -1) || substr(part.grown, 2)
+            else part.grown
+        end;
+    end loop;
+
+    -- Metadata, key by key; the last write wins.
+    for part in
+        with piece as materialized (
+            select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
+            from unnest(changes) with ordinality as change
+            where change.kind = 'merge'
+        ),
+        member as (
+            select
+                piece.node,
+                each.key,
+                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
+                min(array[piece.position, each.position]) as position
+            from piece
+            left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
+            where piece.pieces > 1
+            group by piece.node, each.key
+        )
+        select piece.node, piece.text as merged
+        from piece
+        where piece.pieces = 1
+        union all
+        select
+            member.node,
+            '{' || coalesce(
+                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
+                    filter (where member.key is not null),
+                ''
+            ) || '}'
+        from member
+        group by member.node
+    loop
+        metadata[part.node] := part.merged;
+    end loop;
+
+    -- Activities. The last patch that succeeds determines the type.
+    for part in
+        select
+            change.node,
+            array_agg(change.text order by change.ordinality) as patches,
+            array_agg(change.name order by change.ordinality) as types
+        from unnest(changes) with ordinality as change
+        where change.kind = 'patch'
+        group by change.node
+    loop
+        patched := agui_internal.fold_activity(contents[part.node], part.patches, limits, limits.fold_fuel - fold.spent);
+        fold.spent := fold.spent + patched.spent;
+        if fold.spent > limits.fold_fuel then
+            return fold;
+        end if;
+        contents[part.node] := patched.content;
+        if part.types[patched.last_applied] <> nodes[part.node].activity_type then
+            heads[part.node] := agui_internal.fold_member(heads[part.node], 'activityType', part.types[patched.last_applied]);
+        end if;
+    end loop;
+
+    -- Tool calls of changed messages, in the order in which the message got them.
+    <<calls>>
+    declare
+        parents int[] := '{}';
+        texts   text[] := '{}';
+    begin
+        for place in loaded_count + 1 .. cardinality(nodes) loop
+            node := nodes[place].parent;
+            continue when node is null or node = 0 or heads[node] is null;
+            parents := array_append(parents, node);
+            texts := array_append(
+                texts,
+                coalesce(
+                    bodies[place],
+                    agui_internal.fold_close(agui_internal.fold_fill(heads[place], large), contents[place], metadata[place], null)
+                )
+            );
+        end loop;
+        for part in
+            select call.parent, '[' || string_agg(call.text, ',' order by call.position) || ']' as list
+            from unnest(parents, texts) with ordinality as call (parent, text, position)
+            group by call.parent
+        loop
+            calls[part.parent] := part.list;
+        end loop;
+    end calls;
+
+    -- Messages.
+    <<messages>>
+    declare
+        message agui_internal.fold_node;
+        first   int;
+        nos     int[] := '{}';
+        ids     text[] := '{}';
+        roles   text[] := '{}';
+        texts   text[] := '{}';
+    begin
+        node := case when untouched > 0 then nodes[untouched].following else first_node end;
+        while node is not null loop
+            -- All places of a message have what the first one has.
+            first := coalesce(nodes[node].same_as, node);
+            message := nodes[first];
+            nos := array_append(nos, case when message.number > 0 then message.number when message.is_shared then -first end);
+            ids := array_append(
+                ids, case when node <= loaded_count then fold.message_ids[node] else agui_internal.json_string_text(message.key) end
+            );
+            roles := array_append(roles, message.role);
+            texts := array_append(
+                texts,
+                case
+                    when heads[first] is null then bodies[first]
+                    else agui_internal.json_unguard(
+                        agui_internal.fold_close(
+                            agui_internal.fold_fill(heads[first], large), contents[first], metadata[first], calls[first]
+                        )
+                    )
+                end
+            );
+            node := nodes[node].following;
+        end loop;
+
+        fold.message_nos := fold.message_nos[1 : untouched] || nos;
+        fold.message_ids := fold.message_ids[1 : untouched] || ids;
+        fold.roles := fold.roles[1 : untouched] || roles;
+        fold.bodies := fold.bodies[1 : untouched] || texts;
+    end messages;
+    return fold;
+end
+$function$;
+
+comment on function agui_internal.fold_settle is
+    'Returns the fold with the messages that agui_internal.fold_events has as nodes: nodes in one '
+    'piece unchanged, the others put back together. The first `untouched` messages are those that '
+    'the fold has. Adds the fuel that patches use; if it is exhausted, nothing else is changed.';
+
+create or replace function agui_internal.fold_activity(
+    inout content text,
+    in patches text[],
+    in limits agui_internal.fold_limits,
+    in fuel bigint,
+    out last_applied int,
+    out spent bigint,
+    out octets bigint
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    is_unread constant boolean := coalesce(agui_internal.json_has_too_many_elements(content, limits.document_bytes), false);
+    document  constant jsonb := case when is_unread then '0' else coalesce(agui_internal.json_guard_numbers(content), '{}') end;
+    patched   record;
+begin
+    octets := agui_internal.json_size(case when is_unread then content else document::text end);
+    patched := agui_internal.json_patch_apply(
+        document, agui_internal.json_patches(patches, limits.document_bytes), limits, fuel, true, is_unread
+    );
+    if patched.last_applied > 0 then
+        content := agui_internal.json_guarded_from_jsonb(patched.document);
+    end if;
+    last_applied := patched.last_applied;
+    spent := patched.spent;
+end
+$function$;
+
+comment on function agui_internal.fold_activity is
+    'Applies patches to the content of an activity (guarded JSON text; null: none). A patch that '
+    'fails has no effect. Returns the number of the last patch that succeeded (0: none), the fuel '
+    'used, and the size of the content before. When more than fuel is used, the remaining patches '
+    'are skipped.';
+
+-- Not strict and without a query, so that it is inlined.
+create or replace function agui_internal.fold_member(head text, name text, value text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+    when head <> '{}' and strpos(head, '"' || name || '":') = 0
+        then coalesce(left(head, -1) || ',"' || name || '":' || value || '}', head)
+    else agui_internal.json_member_set(head, name, value)
+end;
+
+comment on function agui_internal.fold_member is
+    'Faster form of agui_internal.json_member_set for a head of agui_internal.fold_events, whose '
+    'keys are in their usual spelling, without white space.';
+
+-- Not strict and without a query, so that it is inlined.
+create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)
+returns text
+language sql
+immutable
+parallel safe
+return replace(
+    replace(replace(head, '"\\calls"', coalesce(calls, '')), '"\\metadata"', coalesce(metadata, '')),
+    '"\\content"',
+    coalesce(content, '')
+);
+
+comment on function agui_internal.fold_close is
+    'Puts the parts back together that agui_internal.fold_open took apart (guarded JSON text).';
+
+create or replace function agui_internal.fold_fill(head text, large text[])
+returns text
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    texts text[];
+    marks text[];
+begin
+    if cardinality(large) = 0 or head !~ '"\\\\[0-9]' then
+        return head;
+    end if;
+    texts := regexp_split_to_array(head, '"\\\\[0-9]+"(?::0)?');
+    marks := array(select mark[1] from regexp_matches(head, '"\\\\([0-9]+)"', 'g') as mark);
+    return (
+        select string_agg(part.text || coalesce(large[part.mark::int], ''), '' order by part.position)
+        from unnest(texts, marks) with ordinality as part (text, mark, position)
+    );
+end
+$function$;
+
+comment on function agui_internal.fold_fill is
+    'Puts the parts back into a head that agui_internal.fold_shrink took out of it.';
+
+-- A head is copied whenever a step reads it. So its long parts are moved elsewhere: each long value
+-- separately and, if there are many members, all that no step changes, adjacent ones together.
+create or replace function agui_internal.fold_shrink(inout head text, in large_count int, out parts text[])
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    member  record;
+    members text[] := '{}';
+    run     text;
+    nested  record;
+    is_long constant boolean := (select count(*) > 100 from json_each(head::json));
+begin
+    parts := '{}';
+    for member in
+        select to_json(each.key)::text as key, each.value::text as value, each.key as name
+        from json_each(head::json) with ordinality as each (key, value, position)
+        order by each.position
+    loop
+        if is_long
+            and member.name not in ('content', 'metadata', 'toolCalls', 'encryptedValue', 'activityType', 'subagentRunId', 'function')
+        then
+            run := concat_ws(',', run, member.key || ':' || member.value);
+            continue;
+        end if;
+        if run is not null then
+            parts := array_append(parts, run);
+            members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
+            run := null;
+        end if;
+        if member.name = 'function' and member.value ^@ '{' then
+            nested := agui_internal.fold_shrink(member.value, large_count + cardinality(parts));
+            parts := parts || nested.parts;
+            member.value := nested.head;
+        elsif octet_length(member.value) > 200 then
+            parts := array_append(parts, member.value);
+            member.value := '"\\' || large_count + cardinality(parts) || '"';
+        end if;
+        members := array_append(members, member.key || ':' || member.value);
+    end loop;
+    if run is not null then
+        parts := array_append(parts, run);
+        members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
+    end if;
+    head := '{' || array_to_string(members, ',') || '}';
+end
+$function$;
+
+comment on function agui_internal.fold_shrink is
+    'The head of a message or tool call (agui_internal.fold_open) with marks in place of its long '
+    'parts, and these parts. "\\\\7" is the seventh, counted from large_count. '
+    'agui_internal.fold_fill puts them back.';
+
+create or replace function agui_internal.fold_size(fold agui_internal.fold)
+returns bigint
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+begin
+    return octet_length(fold.state) + octet_length(fold.interrupts)
+        + (select coalesce(sum(octet_length(body)), 0) from unnest(fold.bodies) as body);
+end
+$function$;
+
+comment on function agui_internal.fold_size is
+    'The size of a fold, which the setting fold_bytes limits: the bytes of its messages, state and '
+    'interrupts, without pending patches.';
