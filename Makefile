@@ -333,7 +333,7 @@ prose: ## Check that the PROSE paths have no words that docs/glossary.md rules o
 .PHONY: lint-generated
 lint-generated:
 	go run ./protocol/generate -check
-	go run ./internal/sqlgen -check
+	go run ./internal/sqlgen -check && go run ./internal/sqlgen
 	@$(TOOL) sqlc diff || { echo "the folder db is not up to date with sql/queries (run: make generate)" >&2; exit 1; }
 	$(call protoc,bin/_ambientv1)
 	@diff -r -I 'protoc ' bin/_ambientv1 server/internal/ambientv1 || \

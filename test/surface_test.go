@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"flag"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,65 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/internal/testdb"
-	"github.com/pgagui/pgagui/internal/testfile"
 )
-
-var updateSurface = flag.Bool("update-surface", false, "write test/surface.txt anew")
-
-// surfaceFile lists everything in the schema agui: it is what others write against.
-const surfaceFile = "surface.txt"
-
-// surfaceQuery gives one line for each object of the schema agui, in a stable order.
-const surfaceQuery = `
-	select line from (
-		select
-			case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end as kind,
-			p.proname::text as name,
-			case p.prokind when 'p' then 'procedure' when 'a' then 'aggregate' else 'function' end
-				|| ' ' || p.proname || '(' || pg_get_function_arguments(p.oid) || ')'
-				|| coalesce(' -> ' || pg_get_function_result(p.oid), '') as line
-		from pg_proc as p
-		where p.pronamespace = 'agui'::regnamespace
-		union all
-		select
-			kind.name, c.relname::text,
-			kind.name || ' ' || c.relname || '(' || (
-				select string_agg(a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
-					|| case when a.attnotnull then ' not null' else '' end, ', ' order by a.attnum)
-				from pg_attribute as a
-				where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-			) || ')'
-		from pg_class as c
-		join (values ('r', 'table'), ('v', 'view'), ('c', 'type')) as kind (code, name) on kind.code = c.relkind::text
-		where c.relnamespace = 'agui'::regnamespace and c.relname <> 'schema_migrations'
-		union all
-		select 'domain', t.typname::text, 'domain ' || t.typname || ' as ' || format_type(t.typbasetype, t.typtypmod)
-		from pg_type as t
-		where t.typnamespace = 'agui'::regnamespace and t.typtype = 'd'
-	) as object
-	order by kind collate "C", name collate "C", line collate "C"`
-
-// Names, arguments, defaults and result columns that anyone writes against stay as they are, and nothing else is public.
-func TestSQLSurface(t *testing.T) {
-	t.Parallel()
-	lines := testdb.List[string](t, testdb.Pool(t), surfaceQuery)
-	got := strings.Join(lines, "\n") + "\n"
-	golden := testfile.Golden(t, surfaceFile, got, *updateSurface)
-	wanted := strings.Split(strings.TrimSpace(string(golden)), "\n")
-	for _, line := range lines {
-		if !slices.Contains(wanted, line) {
-			t.Errorf("not in %s: %s", surfaceFile, line)
-		}
-	}
-	for _, line := range wanted {
-		if !slices.Contains(lines, line) {
-			t.Errorf("only in %s: %s", surfaceFile, line)
-		}
-	}
-	if t.Failed() {
-		t.Log("where this is meant: go test ./test -run SQLSurface -update-surface")
-	}
-}
 
 // The comment of a public function ends with the SQLSTATEs of class UI that it raises ("Errors: UI001 unknown thread, …."): those in
 // its body and in the bodies of all that it calls.

@@ -1,17 +1,15 @@
 // Sqlgen writes, from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema:
 //
-//	go run ./internal/sqlgen           write db/queries
-//	go run ./internal/sqlgen -check    fail when they are not what it would write, or a released migration was changed
+//	go run ./internal/sqlgen           write bin/queries
+//	go run ./internal/sqlgen -check    fail when a released migration was changed
 //	go run ./internal/sqlgen -release  freeze the migrations as they are: write them to sql/schema, and their hashes to released.sum;
 //	                                   write what programs of the version send to sql/schema/testdata
 package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,14 +20,14 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "write nothing; fail when a file is not up to date")
+	checks := flag.Bool("check", false, "write nothing; fail when a released migration was changed")
 	release := flag.Bool("release", false, "freeze the migrations as they are")
 	folder := flag.String("sql", "sql", "folder with the sources and the migrations")
 	flag.Parse()
 	do := generate
 	switch {
-	case *check:
-		do = compare
+	case *checks:
+		do = check
 	case *release:
 		do = freeze
 	}
@@ -39,72 +37,44 @@ func main() {
 	}
 }
 
-// queries makes the files of db/queries by their paths; those with nil are not to be there.
-func queries(folder string) (map[string][]byte, error) {
-	files := map[string][]byte{}
-	target := filepath.Join(folder, "..", "db", "queries")
-	written, err := filepath.Glob(filepath.Join(target, "*.sql"))
-	if err != nil {
-		return nil, err
+// generate writes the files of bin/queries.
+func generate(folder string) error {
+	target := filepath.Join(folder, "..", "bin", "queries")
+	if err := os.RemoveAll(target); err != nil {
+		return err
 	}
-	for _, path := range written {
-		files[path] = nil
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
 	}
 	sources, err := filepath.Glob(filepath.Join(folder, "queries", "*.sql"))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	files := map[string][]byte{}
 	for _, source := range sources {
 		text, err := os.ReadFile(source)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		qualified, err := qualify.SQL(string(text))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, err)
+			return fmt.Errorf("%s: %w", source, err)
 		}
 		files[filepath.Join(target, filepath.Base(source))] = []byte(qualified)
-	}
-	return files, nil
-}
-
-func generate(folder string) error {
-	files, err := queries(folder)
-	if err != nil {
-		return err
 	}
 	return write(files)
 }
 
 func write(files map[string][]byte) error {
 	for path, content := range files {
-		var err error
-		if content != nil {
-			err = os.WriteFile(path, content, 0o644)
-		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if err != nil {
+		if err := os.WriteFile(path, content, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func compare(folder string) error {
-	files, err := queries(folder)
-	if err != nil {
-		return err
-	}
-	for path, content := range files {
-		current, err := os.ReadFile(path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if !bytes.Equal(current, content) {
-			return fmt.Errorf("%s is not up to date with its sources; run: go run ./internal/sqlgen", path)
-		}
-	}
+func check(folder string) error {
 	return migration.CheckReleased(os.DirFS(filepath.Join(folder, "schema")))
 }
 
