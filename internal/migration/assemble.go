@@ -97,6 +97,7 @@ func (a *assembly) addRecords(isUnreleased bool) error {
 	before := record{}
 	for i := range a.migrations {
 		m, after := &a.migrations[i], &a.records[i]
+		after.isPassed = i < len(a.migrations)-1 && !m.isReleased()
 		switch {
 		case a.changes != "" && i == len(a.migrations)-1:
 			back, err := difference(a.target, a.files)

@@ -500,6 +500,22 @@ func TestAFileMayBeginWithAComment(t *testing.T) {
 	}
 }
 
+func TestTheLastMigrationRecordsTheCatalog(t *testing.T) {
+	t.Parallel()
+	sql := sources("functions/core/f.sql", "create or replace procedure agui_internal.record_objects() language sql as '';")
+	release(t, sql)
+	for _, file := range []string{"schema/000003_a", "schema/000004_b"} {
+		set(sql, file+".up.sql", "select 1;", file+".down.sql", "select 1;")
+	}
+	for version, records := range map[int]bool{2: true, 3: false, 4: true} {
+		up := mustAssemble(t, sql)[version-1].Up
+		calls, forgets := strings.Contains(up, "call agui_internal.record_objects();"), strings.Contains(up, "delete from agui_internal.installed_object;")
+		if calls != records || forgets == records {
+			t.Errorf("migration %d: records the catalog: %v, forgets it: %v", version, calls, forgets)
+		}
+	}
+}
+
 func TestPrivilegeThatIsGoneIsTakenBackByHand(t *testing.T) {
 	t.Parallel()
 	sql := sources("functions/core/f.sql", "create or replace function agui.f() returns int return 1;\ngrant execute on function agui.f() to public;")

@@ -14,6 +14,7 @@ type record struct {
 	serves      uint // the oldest version whose programs work with this one
 	// recordsObjects: the install has the procedure that records what the catalog says of the objects.
 	recordsObjects bool
+	isPassed       bool   // more migrations follow, of which the last one records the catalog: that takes time
 	build          *Build // nil: it is released
 }
 
@@ -50,7 +51,10 @@ revoke execute on function %[1]s() from public;
 `, installedFunction)
 	}
 	call := ""
-	if r.recordsObjects {
+	switch {
+	case r.recordsObjects && r.isPassed:
+		call = fmt.Sprintf("\ndelete from %s;\n", installedTable)
+	case r.recordsObjects:
 		call = fmt.Sprintf("\ncall %s();\n", recordProcedure)
 	}
 	build, objects := "", r.objects
