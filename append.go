@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/rawjson"
@@ -145,20 +146,12 @@ func (s *Store) AppendMany(ctx context.Context, calls []AppendCall, options Appe
 		params.Parallel = append(params.Parallel, call.Parallel)
 		params.Scopes = append(params.Scopes, s.scope)
 	}
-	var answers []db.AppendManyRow
-	if s.cluster == nil {
-		var err error
-		if answers, err = s.queries.AppendMany(ctx, params); err != nil {
-			return nil, ErrorOf(err)
-		}
-	} else {
-		var failed map[int]error
-		if answers, failed = (spread{s}).appendMany(ctx, params); len(failed) > 0 && len(failed) == len(numbers) {
-			return nil, ErrorOf(firstError(failed))
-		}
-		for i, err := range failed {
-			results[numbers[i]].Err = ErrorOf(err)
-		}
+	answers, errs := appendMany(ctx, s.backend, s.caller, params)
+	if len(errs) > 0 && !slices.Contains(errs, nil) {
+		return nil, ErrorOf(errs[0])
+	}
+	for i, err := range errs {
+		results[numbers[i]].Err = ErrorOf(err)
 	}
 	for _, answer := range answers {
 		result := &results[numbers[answer.CallNo-1]]

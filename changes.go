@@ -2,7 +2,9 @@ package pgagui
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/pgagui/pgagui/db"
@@ -65,32 +67,70 @@ type ChangesOptions struct {
 // ErrLimitExceeded. In a cluster an *UnansweredError comes with the changes of the nodes that answered. The others continue from where they
 // were.
 func (s *Store) Changes(ctx context.Context, options ChangesOptions) ([]Change, error) {
-	limit := pageSize(options.Limit, 1000)
-	parameters := db.ChangesParams{MaxRows: s.shareOf(limit)}
+	var scope *string
 	if !options.AllScopes {
-		parameters.Scope = &s.scope
+		scope = &s.scope
 	}
-	after := positions{"": options.After}
-	if s.cluster != nil {
-		var err error
-		if after, err = readPositions(options.After); err != nil {
-			return nil, err
-		}
-	}
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, node string) ([]Change, error) {
-		parameters := parameters
-		parameters.After = orNull(after[node])
-		rows, err := on.Changes(ctx, parameters)
-		changes := make([]Change, len(rows))
-		for i, row := range rows {
-			changes[i] = changeOf(db.ConsumeRow(row))
-		}
-		return changes, err
-	})
-	if replies == nil {
+	after, err := s.backend.positions(options.After)
+	if err != nil {
 		return nil, err
 	}
-	return mergeChanges(replies, after, int(limit)), err
+	return s.changes(ctx, after, options.Limit, func(ctx context.Context, on part, limit int32) ([]Change, error) {
+		rows, err := on.Changes(ctx, db.ChangesParams{After: orNull(after[on.name]), MaxRows: limit, Scope: scope})
+		return listOf(rows, err, func(row db.ChangesRow) Change { return changeOf(db.ConsumeRow(row)) })
+	})
+}
+
+// changes reads a page of changes behind positions, a share of it on each database, and takes them from
+// the databases in turn.
+func (s *Store) changes(
+	ctx context.Context, after positions, limit int, read func(ctx context.Context, on part, limit int32) ([]Change, error),
+) ([]Change, error) {
+	most := pageSize(limit, 1000)
+	share := most
+	if n := int32(len(s.backend.nodes())); n > 0 && most >= 1 && most <= 10_000 { // another limit is refused
+		share = (most + n - 1) / n
+	}
+	type page struct {
+		of      string
+		changes []Change
+	}
+	pages, err := gather(ctx, s, func(ctx context.Context, on part) (page, error) {
+		changes, err := read(ctx, on, share)
+		return page{on.name, changes}, err
+	})
+	if pages == nil {
+		return nil, err
+	}
+	changes := []Change{}
+	at := maps.Clone(after)
+	for i, isMore := 0, true; isMore; i++ {
+		isMore = false
+		for _, page := range pages {
+			if i < len(page.changes) && len(changes) < int(most) {
+				isMore = true
+				change := page.changes[i]
+				at[page.of] = change.Position
+				change.Position = at.String()
+				changes = append(changes, change)
+			}
+		}
+	}
+	return changes, err
+}
+
+// positions are those of a reader of changes, by the name of the database (part.name).
+type positions map[string]string
+
+func (p positions) String() string {
+	if text, isOne := p[""]; isOne || len(p) == 0 {
+		return text
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // of texts
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
 }
 
 func changeOf(row db.ConsumeRow) Change {

@@ -3,6 +3,8 @@ package pgagui
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,10 +53,13 @@ func NewCluster(nodes []Node, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
 	}
-	store := &Store{scope: config.Scope, setsScope: config.SetScope}
-	var err error
-	if store.cluster, err = newCluster(nodes, config); err != nil {
-		return New(failing{err}, &Config{Scope: config.Scope})
+	if err := checkNodes(nodes, config); err != nil {
+		return New(failingWith(err), &Config{Scope: config.Scope})
+	}
+	places := newDirectory()
+	store := &Store{caller: caller{config.Scope, config.SetScope}, backend: newCluster(nodes, places, func(node Node) DB { return node.Pool })}
+	if nodes[0].Live != nil {
+		store.liveBackend = newCluster(nodes, places, func(node Node) DB { return node.Live })
 	}
 	store.live = store.newHub(config)
 	return store
@@ -62,13 +67,9 @@ func NewCluster(nodes []Node, config *Config) *Store {
 
 // Nodes returns the names of the nodes of a cluster, in the order of NewCluster. nil: the Store is on
 // one database.
-func (s *Store) Nodes() []string {
-	if s.cluster == nil {
-		return nil
-	}
-	names := make([]string, len(s.cluster.members))
-	for i, m := range s.cluster.members {
-		names[i] = m.name
+func (s *Store) Nodes() (names []string) {
+	for _, node := range s.backend.nodes() {
+		names = append(names, node.Name)
 	}
 	return names
 }
@@ -78,11 +79,12 @@ func (s *Store) Nodes() []string {
 // ErrMoved, and has no followers and recorders (ErrNeedsPool). If there is no such node, its calls
 // return an error.
 func (s *Store) OnNode(name string) *Store {
-	var database DB = failing{fmt.Errorf("there is no node %q in the cluster", name)}
-	if s.cluster != nil && s.cluster.byName[name] != nil {
-		database = s.cluster.byName[name].db
+	for _, node := range s.backend.nodes() {
+		if node.Name == name {
+			return s.alone(node.Pool)
+		}
 	}
-	return s.alone(database)
+	return s.alone(failingWith(fmt.Errorf("there is no node %q in the cluster", name)))
 }
 
 // NodeOf returns the node of the cluster that has a thread, or would have it, for calls in a transaction
@@ -91,21 +93,8 @@ func (s *Store) OnNode(name string) *Store {
 //
 // Errors: ErrKeyCollision, ErrMoved.
 func (s *Store) NodeOf(ctx context.Context, threadID string) (node string, err error) {
-	if s.cluster == nil {
-		return "", nil
-	}
-	ended := again(ctx, func() (isMoved bool) {
-		var m *member
-		if m, err = s.cluster.memberOf(ctx, live.Key{Scope: s.scope, ThreadID: threadID}); m == nil {
-			return false
-		}
-		node = m.name
-		if err == nil { // another node would refuse this
-			_, err = queriesIn(m.db, s.scope, s.setsScope).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
-		}
-		return s.cluster.noteFailure(ctx, m, err)
-	})
-	return node, ErrorOf(cmp.Or(ended, err))
+	node, err = s.backend.nodeOf(ctx, s.caller, threadID)
+	return node, ErrorOf(err)
 }
 
 // UnansweredError says which nodes of a cluster did not answer a call that is for all of them. The
@@ -127,13 +116,31 @@ func (e *UnansweredError) Error() string {
 // Unwrap returns the errors of the nodes.
 func (e *UnansweredError) Unwrap() []error { return slices.Collect(maps.Values(e.Nodes)) }
 
-// cluster are the nodes of a Store.
+// take adds the nodes of an error that says which ones did not answer. It returns any other error.
+func (e *UnansweredError) take(err error) error {
+	unanswered, isPartial := errors.AsType[*UnansweredError](err)
+	if !isPartial {
+		return err
+	}
+	if e.Nodes == nil {
+		e.Nodes = map[string]error{}
+	}
+	maps.Copy(e.Nodes, unanswered.Nodes)
+	return nil
+}
+
+// orNil returns the error if it has nodes.
+func (e *UnansweredError) orNil() error {
+	if len(e.Nodes) == 0 {
+		return nil
+	}
+	return e
+}
+
+// cluster is the backend of a Store on several databases.
 type cluster struct {
 	members   []*member // in the order of NewCluster
-	byName    map[string]*member
 	directory *directory
-	// live are the pools of recorders and followers; nil: these.
-	live *cluster
 }
 
 // member is a node that a Store calls.
@@ -150,54 +157,91 @@ type introduction struct {
 	isDone atomic.Bool
 }
 
-func newCluster(nodes []Node, config *Config) (*cluster, error) {
+func checkNodes(nodes []Node, config *Config) error {
 	live := 0
 	for i, node := range nodes {
 		switch isNamed := func(other Node) bool { return other.Name == node.Name }; {
 		case node.Name == "":
-			return nil, fmt.Errorf("cluster: node %d has no name", i+1)
+			return fmt.Errorf("cluster: node %d has no name", i+1)
 		case node.Pool == nil:
-			return nil, fmt.Errorf("cluster: node %q has no pool", node.Name)
+			return fmt.Errorf("cluster: node %q has no pool", node.Name)
 		case slices.IndexFunc(nodes, isNamed) != i:
-			return nil, fmt.Errorf("cluster: two nodes are named %q", node.Name)
+			return fmt.Errorf("cluster: two nodes are named %q", node.Name)
 		case node.Live != nil:
 			live++
 		}
 	}
 	switch {
 	case len(nodes) == 0:
-		return nil, errors.New("cluster: it has no nodes")
+		return errors.New("cluster: it has no nodes")
 	case config.Live != nil:
-		return nil, errors.New("cluster: Config.Live is for one database: set Live of each node")
+		return errors.New("cluster: Config.Live is for one database: set Live of each node")
 	case live != 0 && live != len(nodes):
-		return nil, errors.New("cluster: some nodes have a pool for recorders and followers (Live), and some have none")
+		return errors.New("cluster: some nodes have a pool for recorders and followers (Live), and some have none")
 	}
-	places := newDirectory()
+	return nil
+}
+
+func newCluster(nodes []Node, places *directory, poolOf func(Node) DB) *cluster {
 	c := &cluster{directory: places}
-	c.setMembers(nodes, func(node Node) DB { return node.Pool })
-	if live > 0 {
-		c.live = &cluster{directory: places}
-		c.live.setMembers(nodes, func(node Node) DB { return node.Live })
-	}
-	return c, nil
-}
-
-func (c *cluster) setMembers(nodes []Node, poolOf func(Node) DB) {
-	c.byName = map[string]*member{}
 	for _, node := range nodes {
-		m := &member{name: node.Name, db: poolOf(node), introduction: &introduction{asking: make(chan struct{}, 1)}}
-		c.members, c.byName[node.Name] = append(c.members, m), m
+		c.members = append(c.members, &member{node.Name, poolOf(node), &introduction{asking: make(chan struct{}, 1)}})
 	}
+	return c
 }
 
-// wrap returns the cluster with the calls of each node through another DB.
-func (c *cluster) wrap(wrap func(DB) DB) *cluster {
-	wrapped := &cluster{directory: c.directory, live: c.live, byName: map[string]*member{}}
+func (c *cluster) wrap(wrap func(DB) DB) backend {
+	wrapped := &cluster{directory: c.directory}
 	for _, m := range c.members {
-		through := &member{m.name, wrap(m.db), m.introduction}
-		wrapped.members, wrapped.byName[m.name] = append(wrapped.members, through), through
+		wrapped.members = append(wrapped.members, &member{m.name, wrap(m.db), m.introduction})
 	}
 	return wrapped
+}
+
+func (c *cluster) nodes() (nodes []Node) {
+	for _, m := range c.members {
+		nodes = append(nodes, Node{Name: m.name, Pool: m.db})
+	}
+	return nodes
+}
+
+func (c *cluster) nodeOf(ctx context.Context, as caller, threadID string) (node string, err error) {
+	ended := again(ctx, func() (isMoved bool) {
+		var m *member
+		if m, err = c.memberOf(ctx, live.Key{Scope: as.scope, ThreadID: threadID}); m == nil {
+			return false
+		}
+		node = m.name
+		if err == nil { // another node would refuse this
+			_, err = as.queriesOn(m.db).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: as.scope})
+		}
+		return c.noteFailure(ctx, m, err)
+	})
+	return node, cmp.Or(ended, err)
+}
+
+func (c *cluster) positions(text string) (p positions, err error) {
+	if text == "" {
+		return positions{}, nil
+	}
+	document, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(document, &p)
+	}
+	switch {
+	case err == nil && p != nil:
+		return p, nil
+	case strings.Contains(text, " all ") || strings.Contains(text, " changed "):
+		return nil, &Error{
+			Kind: ErrOtherHistory, Message: fmt.Sprintf("changes: the position %.100q is one of a single database", text),
+			Hint: "Begin with no position, which returns all runs.",
+		}
+	default:
+		return nil, &Error{
+			Kind: ErrInvalidArgument, Message: fmt.Sprintf("changes: %.100q is not a position of a cluster", text),
+			Hint: "Use the position of a change; none begins with all runs.",
+		}
+	}
 }
 
 // introduce makes sure that the database of a node is that node, and learns its map.
@@ -313,10 +357,12 @@ func (c *cluster) memberOf(ctx context.Context, key live.Key) (*member, error) {
 
 // named returns the node with a name of the map.
 func (c *cluster) named(name string) (*member, error) {
-	m := c.byName[name]
+	for _, m := range c.members {
+		if m.name == name {
+			return m, nil
+		}
+	}
 	switch {
-	case m != nil:
-		return m, nil
 	case name == "" && len(c.members) == 1: // it is no node
 		return c.members[0], nil
 	case name == "":
@@ -365,51 +411,27 @@ func again(ctx context.Context, call func() (isMoved bool)) error {
 	return nil
 }
 
-// routed makes the statements for one thread on the node that has it. A statement that is refused has
-// changed nothing, so it can be repeated.
-type routed struct {
-	cluster   *cluster
-	key       live.Key
-	scope     string // of the Store
-	setsScope bool
-}
-
-func route[T any](ctx context.Context, r routed, call func(db.DBTX) (T, error)) (answer T, err error) {
-	ended := again(ctx, func() (isMoved bool) {
-		var m *member
-		if m, err = r.cluster.memberOf(ctx, r.key); err != nil {
-			return false
-		}
-		answer, err = call(inScope(m.db, r.scope, r.setsScope))
-		return r.cluster.noteFailure(ctx, m, err)
-	})
-	if ended != nil {
-		err = ended
-	}
-	return answer, err
-}
-
-func (r routed) Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error) {
-	return route(ctx, r, func(on db.DBTX) (pgconn.CommandTag, error) { return on.Exec(ctx, sql, arguments...) })
-}
-
-func (r routed) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
-	return route(ctx, r, func(on db.DBTX) (pgx.Rows, error) {
-		rows, err := on.Query(ctx, sql, arguments...)
-		if err != nil {
-			return nil, err
-		}
-		// A refusal comes with the first row, or instead of it.
-		if hasRow := rows.Next(); hasRow || rows.Err() == nil {
-			return &begunRows{Rows: rows, hasRow: hasRow}, nil
-		}
-		return nil, rows.Err()
-	})
-}
-
-func (r routed) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
-	rows, err := r.Query(ctx, sql, arguments...)
-	return firstRow{rows, err}
+// of makes the statements on the node that has the thread. A statement that is refused has changed
+// nothing, so it can be repeated.
+func (c *cluster) of(as caller, key live.Key) *db.Queries {
+	return db.New(statements(func(ctx context.Context, sql string, arguments ...any) (rows pgx.Rows, err error) {
+		ended := again(ctx, func() (isMoved bool) {
+			var m *member
+			if m, err = c.memberOf(ctx, key); err != nil {
+				return false
+			}
+			if rows, err = as.statementsOn(m.db).Query(ctx, sql, arguments...); err == nil {
+				// A refusal comes with the first row, or instead of it.
+				begun := &begunRows{Rows: rows, hasRow: rows.Next()}
+				rows = begun
+				if !begun.hasRow {
+					err = begun.Err()
+				}
+			}
+			return c.noteFailure(ctx, m, err)
+		})
+		return rows, cmp.Or(ended, err)
+	}))
 }
 
 // begunRows are rows of which the first was read.
@@ -426,18 +448,222 @@ func (r *begunRows) Next() bool {
 	return r.Rows.Next()
 }
 
-// failing is a DB whose calls return an error.
-type failing struct{ err error }
-
-func (f failing) Exec(context.Context, string, ...any) (pgconn.CommandTag, error) {
-	return pgconn.CommandTag{}, f.err
+// each makes the call on the nodes that can be introduced.
+func (c *cluster) each(ctx context.Context, as caller, call func(ctx context.Context, on part) error) error {
+	errs := make([]error, len(c.members))
+	var calls sync.WaitGroup
+	for i, m := range c.members {
+		calls.Go(panics.Task(nil, func() {
+			if errs[i] = c.introduce(ctx, m); errs[i] == nil {
+				errs[i] = call(ctx, part{as.queriesOn(m.db), m.name, i})
+			}
+		}, func(err error) { errs[i] = err }))
+	}
+	calls.Wait()
+	unanswered := &UnansweredError{map[string]error{}}
+	for i, m := range c.members {
+		err := ErrorOf(errs[i])
+		if _, isAnswer := errors.AsType[*Error](err); isAnswer {
+			return err
+		}
+		if err != nil {
+			unanswered.Nodes[m.name] = err
+		}
+	}
+	return unanswered.orNil()
 }
 
-func (f failing) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, f.err }
+// split repeats the call for the items that a node refuses. If it refuses a whole call (UI027), these
+// are all of its items.
+func (c *cluster) split(ctx context.Context, as caller, n int, keyOf func(item int) live.Key, call callForItems) []error {
+	var mu sync.Mutex // guards left
+	errs, left := make([]error, n), firstNumbers(n)
+	keys := make([]live.Key, n)
+	for i := range keys {
+		keys[i] = keyOf(i)
+	}
+	ended := again(ctx, func() (isMoved bool) {
+		places := map[live.Key]*member{} // one place for all items of a thread
+		parts := map[*member][]int{}
+		for _, i := range left {
+			m := places[keys[i]]
+			if m == nil {
+				if m, errs[i] = c.memberOf(ctx, keys[i]); errs[i] != nil {
+					continue
+				}
+				places[keys[i]] = m
+			}
+			parts[m] = append(parts[m], i)
+		}
+		left = nil
+		var calls sync.WaitGroup
+		for m, items := range parts {
+			setErr := func(err error) {
+				for _, i := range items {
+					errs[i] = err
+				}
+			}
+			calls.Go(panics.Task(nil, func() {
+				refused, err := call(ctx, as.queriesOn(m.db), items)
+				setErr(err)
+				isRefused := c.noteFailure(ctx, m, err)
+				mu.Lock()
+				defer mu.Unlock()
+				if isRefused {
+					left = append(left, items...)
+				}
+				for _, one := range refused {
+					left = append(left, one.item)
+					if one.detail == "" { // the next node is tried
+						c.directory.put(keys[one.item], c.after(m).name)
+					} else {
+						c.directory.learn(one.detail)
+					}
+				}
+			}, setErr))
+		}
+		calls.Wait()
+		slices.Sort(left)
+		return len(left) > 0
+	})
+	if ended != nil {
+		for _, i := range left {
+			errs[i] = ended
+		}
+	}
+	return errs
+}
 
-func (f failing) QueryRow(context.Context, string, ...any) pgx.Row { return firstRow{nil, f.err} }
+// after returns the next node, behind the last one the first.
+func (c *cluster) after(m *member) *member {
+	return c.members[(slices.Index(c.members, m)+1)%len(c.members)]
+}
 
-func (f failing) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { return failedResults(f) }
+// spread makes calls for threads of several nodes.
+type spread struct {
+	cluster *cluster
+	as      caller
+}
+
+func (c *cluster) ofMany(as caller) live.Calls { return spread{c, as} }
+
+func (s spread) AppendMany(ctx context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error) {
+	answers, errs := appendMany(ctx, s.cluster, s.as, params)
+	return answers, firstError(errs)
+}
+
+func (s spread) KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	signals, errs := splitRows(ctx, s.cluster, s.as, params.Scopes, params.ThreadIds, func(ctx context.Context, on *db.Queries, items []int) ([]db.KeepAliveRow, error) {
+		return on.KeepAlive(ctx, db.KeepAliveParams{
+			ThreadIds: pick(params.ThreadIds, items), RunIds: pick(params.RunIds, items), Scopes: pick(params.Scopes, items), Detach: params.Detach,
+		})
+	}, func(row *db.KeepAliveRow) *int32 { return &row.CallNo }, func(db.KeepAliveRow) (bool, string) { return false, "" })
+	return signals, firstError(errs)
+}
+
+// A poll does not say which node has a thread that was moved: the next one is tried.
+func (s spread) Poll(ctx context.Context, params db.PollParams) ([]db.PollRow, error) {
+	news, errs := splitRows(ctx, s.cluster, s.as, params.Scopes, params.ThreadIds, func(ctx context.Context, on *db.Queries, items []int) ([]db.PollRow, error) {
+		return on.Poll(ctx, db.PollParams{
+			ThreadIds: pick(params.ThreadIds, items), Scopes: pick(params.Scopes, items),
+			AfterSeqs: pick(params.AfterSeqs, items), AfterTimes: pick(params.AfterTimes, items),
+			MaxRows: params.MaxRows, PageBytes: params.PageBytes,
+		})
+	}, func(row *db.PollRow) *int32 { return &row.ThreadNo }, func(row db.PollRow) (bool, string) { return row.Problem == refusal.Moved.State, "" })
+	return news, firstError(errs)
+}
+
+// nodeLanes are the nodes, for recorders and followers.
+type nodeLanes struct {
+	cluster   *cluster
+	setsScope bool
+}
+
+func (c *cluster) lanes(as caller) live.Lanes { return nodeLanes{c, as.setsScope} }
+
+func (n nodeLanes) LaneOf(key live.Key) string { return n.cluster.directory.nodeOf(key) }
+
+func (n nodeLanes) OnLane(node, scope string) live.Calls {
+	if node == "" && len(n.cluster.members) > 1 {
+		return nowhere{n.cluster}
+	}
+	m, err := n.cluster.named(node)
+	if err != nil {
+		return db.New(failingWith(err))
+	}
+	return onNode{n.cluster, m, caller{scope, n.setsScope}.queriesOn(m.db)}
+}
+
+// onNode makes calls on one node, and learns from what it refuses. It repeats nothing.
+type onNode struct {
+	cluster *cluster
+	member  *member
+	queries *db.Queries
+}
+
+func (n onNode) AppendMany(ctx context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error) {
+	return callNode(ctx, n, func() ([]db.AppendManyRow, error) {
+		answers, err := n.queries.AppendMany(ctx, params)
+		for _, answer := range answers {
+			if answer.ErrorCode == refusal.Moved.State {
+				n.cluster.directory.learn(answer.Detail)
+			}
+		}
+		return answers, err
+	})
+}
+
+func (n onNode) KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	return callNode(ctx, n, func() ([]db.KeepAliveRow, error) { return n.queries.KeepAlive(ctx, params) })
+}
+
+func (n onNode) Poll(ctx context.Context, params db.PollParams) ([]db.PollRow, error) {
+	return callNode(ctx, n, func() ([]db.PollRow, error) { return n.queries.Poll(ctx, params) })
+}
+
+func callNode[T any](ctx context.Context, n onNode, call func() (T, error)) (answer T, err error) {
+	if err = n.cluster.introduce(ctx, n.member); err == nil {
+		answer, err = call()
+	}
+	n.cluster.noteFailure(ctx, n.member, err)
+	return answer, err
+}
+
+// nowhere refuses all threads, once the map is known that says where they are.
+type nowhere struct{ cluster *cluster }
+
+func (n nowhere) AppendMany(ctx context.Context, params db.AppendManyParams) (answers []db.AppendManyRow, err error) {
+	for i := range params.ThreadIds {
+		answers = append(answers, db.AppendManyRow{CallNo: int32(i + 1), ErrorCode: refusal.Moved.State})
+	}
+	return answers, n.cluster.load(ctx)
+}
+
+func (n nowhere) KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error) {
+	if err := n.cluster.load(ctx); err != nil || len(params.ThreadIds) == 0 {
+		return nil, err
+	}
+	return nil, &pgconn.PgError{Code: refusal.Moved.State, Message: "the threads are on nodes of the cluster"}
+}
+
+func (n nowhere) Poll(ctx context.Context, params db.PollParams) (news []db.PollRow, err error) {
+	for i := range params.ThreadIds {
+		news = append(news, db.PollRow{ThreadNo: int32(i + 1), Problem: refusal.Moved.State})
+	}
+	return news, n.cluster.load(ctx)
+}
+
+// failing is a DB whose calls return an error.
+type failing struct {
+	statements
+	results failedResults
+}
+
+func (f failing) SendBatch(context.Context, *pgx.Batch) pgx.BatchResults { return f.results }
+
+func failingWith(err error) DB {
+	return failing{func(context.Context, string, ...any) (pgx.Rows, error) { return nil, err }, failedResults{err}}
+}
 
 type failedResults struct{ err error }
 

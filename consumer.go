@@ -3,7 +3,6 @@ package pgagui
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -35,19 +34,10 @@ func (s *Store) ConsumerOfAllScopes(name string) Consumer { return Consumer{s, n
 // Errors: ErrOtherHistory (the database was restored or failed over: Move to begin again), ErrInvalidArgument, ErrLimitExceeded. In a
 // cluster an *UnansweredError comes with the changes of the nodes that answered.
 func (c Consumer) Changes(ctx context.Context, limit int) ([]Change, error) {
-	most := pageSize(limit, 1000)
-	replies, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, _ string) ([]Change, error) {
-		rows, err := on.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: c.store.shareOf(most), Scope: c.scope})
-		changes := make([]Change, len(rows))
-		for i, row := range rows {
-			changes[i] = changeOf(row)
-		}
-		return changes, err
+	return c.store.changes(ctx, positions{}, limit, func(ctx context.Context, on part, limit int32) ([]Change, error) {
+		rows, err := on.Consume(ctx, db.ConsumeParams{Consumer: c.name, MaxRows: limit, Scope: c.scope})
+		return listOf(rows, err, changeOf)
 	})
-	if replies == nil {
-		return nil, err
-	}
-	return mergeChanges(replies, positions{}, int(most)), err
 }
 
 // Move notes that the changes up to a position are processed. Empty: the consumer begins again, with all runs and all events. With
@@ -57,23 +47,19 @@ func (c Consumer) Changes(ctx context.Context, limit int) ([]Change, error) {
 // Errors: ErrOtherHistory, ErrInvalidArgument (not a position, or the name is empty or longer than 200 bytes). After an *UnansweredError the
 // changes of those nodes come once more.
 func (c Consumer) Move(ctx context.Context, position string) error {
-	at := positions{"": position}
-	if c.store.cluster != nil {
-		var err error
-		if at, err = readPositions(position); err != nil {
-			return err
-		}
+	at, err := c.store.backend.positions(position)
+	if err != nil {
+		return err
 	}
-	_, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, node string) (struct{}, error) {
-		if at[node] == "" && position != "" { // the position is from before a change of this node
+	return c.store.backend.each(ctx, c.store.caller, func(ctx context.Context, on part) error {
+		if at[on.name] == "" && position != "" { // the position is from before a change of this database
 			places, err := on.Consumers(ctx)
 			if err != nil || slices.ContainsFunc(places, c.isAt) {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, on.MoveConsumer(ctx, db.MoveConsumerParams{Consumer: c.name, Position: orNull(at[node]), Scope: c.scope})
+		return on.MoveConsumer(ctx, db.MoveConsumerParams{Consumer: c.name, Position: orNull(at[on.name]), Scope: c.scope})
 	})
-	return err
 }
 
 // isAt says whether a place is that of the consumer.
@@ -102,13 +88,10 @@ func (c Consumer) MarkRead(ctx context.Context, change Change, seq int64) error 
 // Remove forgets the consumer and its place, in a cluster on all nodes. It reports whether there was one. After an *UnansweredError, repeat
 // the call.
 func (c Consumer) Remove(ctx context.Context) (wasKnown bool, err error) {
-	replies, err := gather(ctx, c.store, func(ctx context.Context, on *db.Queries, _ string) (bool, error) {
+	known, err := gather(ctx, c.store, func(ctx context.Context, on part) (bool, error) {
 		return on.RemoveConsumer(ctx, db.RemoveConsumerParams{Consumer: c.name, Scope: c.scope})
 	})
-	for _, answered := range replies {
-		wasKnown = wasKnown || answered.value
-	}
-	return wasKnown, err
+	return slices.Contains(known, true), err
 }
 
 // ChangedEvent is an event of a thread that changed; or a thread that was erased.
@@ -187,7 +170,7 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 		return true, nil
 	}
 	for {
-		rows, err := c.store.forMany().Poll(ctx, params)
+		rows, err := c.store.backend.ofMany(c.store.caller).Poll(ctx, params)
 		if err != nil {
 			return false, ErrorOf(err)
 		}
@@ -211,12 +194,6 @@ func (c Consumer) eventsOf(ctx context.Context, changes []Change, yield func(Cha
 				continue
 			case row.Problem == refusal.LogRewound.State:
 				return false, unknown(ErrOtherHistory, "the log of thread %q does not have event %d any more", thread.ThreadID, params.AfterSeqs[i])
-			case row.Problem == refusal.Moved.State && c.store.cluster != nil:
-				return false, &Error{
-					Kind:    ErrMoved,
-					Message: fmt.Sprintf("no node of the cluster has thread %q: each says that another one does", thread.ThreadID),
-					Hint:    "Repeat the call. If a move of the thread was interrupted, repeat the move (pgagui cluster move).",
-				}
 			case row.Problem != "":
 				return false, cannotFollow(live.Key{Scope: thread.Scope, ThreadID: thread.ThreadID}, Position{Seq: params.AfterSeqs[i]}, row.Problem)
 			}
@@ -259,27 +236,25 @@ type ConsumerPlace struct {
 // Consumers returns the consumers of the scopes that the role sees. Those of all scopes come only for a role that sees all. In a cluster a
 // consumer is behind by the changes of all nodes; an *UnansweredError comes with what those that answered say.
 func (s *Store) Consumers(ctx context.Context) ([]ConsumerPlace, error) {
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, node string) ([]ConsumerPlace, error) {
+	answers, err := gather(ctx, s, func(ctx context.Context, on part) ([]ConsumerPlace, error) {
 		rows, err := on.Consumers(ctx)
-		places := make([]ConsumerPlace, len(rows))
-		for i, row := range rows {
-			places[i] = ConsumerPlace(row)
-			if node != "" && row.Position != "" {
-				places[i].Position = positions{node: row.Position}.String()
+		return listOf(rows, err, func(row db.ConsumersRow) ConsumerPlace {
+			if row.Position != "" {
+				row.Position = positions{on.name: row.Position}.String()
 			}
-		}
-		return places, err
+			return ConsumerPlace(row)
+		})
 	})
 	type name struct {
 		allScopes       bool
 		scope, consumer string
 	}
 	nameOf := func(place ConsumerPlace) name { return name{place.AllScopes, place.Scope, place.Consumer} }
-	return mergeRows(replies, nameOf, func(sum *ConsumerPlace, place ConsumerPlace) {
+	return mergeRows(answers, nameOf, func(sum *ConsumerPlace, place ConsumerPlace) {
 		sum.Behind += place.Behind
 		sum.IsLost = sum.IsLost || place.IsLost
-		at, _ := readPositions(sum.Position)
-		more, _ := readPositions(place.Position)
+		at, _ := s.backend.positions(sum.Position)
+		more, _ := s.backend.positions(place.Position)
 		maps.Copy(at, more)
 		sum.Position = at.String()
 		if place.CreatedAt.Before(sum.CreatedAt) {

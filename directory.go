@@ -2,7 +2,6 @@ package pgagui
 
 import (
 	"container/list"
-	"crypto/sha256"
 	"encoding/json"
 	"sync"
 	"time"
@@ -10,14 +9,6 @@ import (
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/live"
 )
-
-// threadKey returns the key of a thread, as agui.thread_key does.
-func threadKey(key live.Key) (id [16]byte) {
-	scope, thread := sha256.Sum256([]byte(key.Scope)), sha256.Sum256([]byte(key.Scope+"\x00"+key.ThreadID))
-	copy(id[:8], scope[:8])
-	copy(id[8:], thread[:8])
-	return id
-}
 
 // maxMoved and maxPinned bound the threads and the scopes that a directory has beside its buckets.
 const maxMoved, maxPinned = 10_000, 10_000

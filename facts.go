@@ -29,16 +29,6 @@ func (s *Store) FactsOfAllScopes() Facts { return Facts{s, nil} }
 // Period is a time from Since on and before Until. A zero Since means always, a zero Until until now.
 type Period struct{ Since, Until time.Time }
 
-func (p Period) bounds() (since, until *time.Time) {
-	if !p.Since.IsZero() {
-		since = &p.Since
-	}
-	if !p.Until.IsZero() {
-		until = &p.Until
-	}
-	return since, until
-}
-
 // WaitingOptions belong to Waiting.
 type WaitingOptions struct {
 	// Agent is the agent of the threads. Empty: all agents.
@@ -72,22 +62,18 @@ type WaitingInterrupt struct {
 // with a run in progress does not wait.
 func (f Facts) Waiting(ctx context.Context, options WaitingOptions) ([]WaitingInterrupt, error) {
 	limit := pageSize(options.Limit, 100)
-	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]WaitingInterrupt, error) {
+	answers, err := gather(ctx, f.store, func(ctx context.Context, on part) ([]WaitingInterrupt, error) {
 		rows, err := on.Waiting(ctx, db.WaitingParams{MaxRows: limit, Agent: orNull(options.Agent), Scope: f.scope})
-		waiting := make([]WaitingInterrupt, len(rows))
-		for i, row := range rows {
-			waiting[i] = WaitingInterrupt(row)
-		}
-		return waiting, err
+		return listOf(rows, err, func(row db.WaitingRow) WaitingInterrupt { return WaitingInterrupt(row) })
 	})
 	type interrupt struct{ scope, threadID, runID, id, toolCallID string }
-	waiting := mergeRows(replies, func(w WaitingInterrupt) interrupt {
+	waiting := mergeRows(answers, func(w WaitingInterrupt) interrupt {
 		return interrupt{w.Scope, w.ThreadID, w.RunID, w.InterruptID, w.ToolCallID}
 	}, func(*WaitingInterrupt, WaitingInterrupt) {}, func(a, b WaitingInterrupt) int {
 		keyA, keyB := threadKey(live.Key{Scope: a.Scope, ThreadID: a.ThreadID}), threadKey(live.Key{Scope: b.Scope, ThreadID: b.ThreadID})
 		return cmp.Or(a.AskedAt.Compare(b.AskedAt), bytes.Compare(keyA[:], keyB[:]))
 	})
-	if len(replies) > 1 {
+	if len(answers) > 1 {
 		waiting = waiting[:min(len(waiting), int(limit))]
 	}
 	return waiting, err
@@ -109,19 +95,16 @@ type ToolFacts struct {
 
 // Tools returns the tools that runs called in a period, those with most failures first.
 func (f Facts) Tools(ctx context.Context, period Period) ([]ToolFacts, error) {
-	since, until := period.bounds()
-	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]ToolFacts, error) {
-		rows, err := on.ToolReport(ctx, db.ToolReportParams{Since: since, Until: until, Scope: f.scope})
-		tools := make([]ToolFacts, len(rows))
-		for i, row := range rows {
-			tools[i] = ToolFacts{
+	answers, err := gather(ctx, f.store, func(ctx context.Context, on part) ([]ToolFacts, error) {
+		rows, err := on.ToolReport(ctx, db.ToolReportParams{Since: timeOrNull(period.Since), Until: timeOrNull(period.Until), Scope: f.scope})
+		return listOf(rows, err, func(row db.ToolReportRow) ToolFacts {
+			return ToolFacts{
 				Tool: row.Tool, Calls: row.Calls, Failed: row.Failed, CutOff: row.CutOff, Waiting: row.Waiting,
 				MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration), LastError: row.LastError,
 			}
-		}
-		return tools, err
+		})
 	})
-	return mergeRows(replies, func(tool ToolFacts) string { return tool.Tool }, func(sum *ToolFacts, tool ToolFacts) {
+	return mergeRows(answers, func(tool ToolFacts) string { return tool.Tool }, func(sum *ToolFacts, tool ToolFacts) {
 		sum.Calls += tool.Calls
 		sum.Failed += tool.Failed
 		sum.CutOff += tool.CutOff
@@ -162,21 +145,18 @@ type AgentFacts struct {
 
 // Agents returns the agents whose runs began in a period, those with most runs first.
 func (f Facts) Agents(ctx context.Context, period Period) ([]AgentFacts, error) {
-	since, until := period.bounds()
-	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]AgentFacts, error) {
-		rows, err := on.AgentReport(ctx, db.AgentReportParams{Since: since, Until: until, Scope: f.scope})
-		agents := make([]AgentFacts, len(rows))
-		for i, row := range rows {
-			agents[i] = AgentFacts{
+	answers, err := gather(ctx, f.store, func(ctx context.Context, on part) ([]AgentFacts, error) {
+		rows, err := on.AgentReport(ctx, db.AgentReportParams{Since: timeOrNull(period.Since), Until: timeOrNull(period.Until), Scope: f.scope})
+		return listOf(rows, err, func(row db.AgentReportRow) AgentFacts {
+			return AgentFacts{
 				Agent: row.Agent, Runs: row.Runs, Running: row.Running, Finished: row.Finished, Interrupted: row.Interrupted,
 				Cancelled: row.Cancelled, Failed: row.Failed, CutOff: row.CutOff,
 				MedianDuration: seconds(row.MedianDuration), P95Duration: seconds(row.P95Duration),
 				MedianFirstToken: seconds(row.MedianFirstToken), P95FirstToken: seconds(row.P95FirstToken),
 			}
-		}
-		return agents, err
+		})
 	})
-	return mergeRows(replies, func(agent AgentFacts) string { return agent.Agent }, func(sum *AgentFacts, agent AgentFacts) {
+	return mergeRows(answers, func(agent AgentFacts) string { return agent.Agent }, func(sum *AgentFacts, agent AgentFacts) {
 		sum.Runs += agent.Runs
 		sum.Running += agent.Running
 		sum.Finished += agent.Finished
@@ -206,16 +186,11 @@ type ModelFacts struct {
 
 // Models returns the models that runs used which ended in a period, those with most tokens first.
 func (f Facts) Models(ctx context.Context, period Period) ([]ModelFacts, error) {
-	since, until := period.bounds()
-	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]ModelFacts, error) {
-		rows, err := on.ModelReport(ctx, db.ModelReportParams{Since: since, Until: until, Scope: f.scope})
-		models := make([]ModelFacts, len(rows))
-		for i, row := range rows {
-			models[i] = ModelFacts(row)
-		}
-		return models, err
+	answers, err := gather(ctx, f.store, func(ctx context.Context, on part) ([]ModelFacts, error) {
+		rows, err := on.ModelReport(ctx, db.ModelReportParams{Since: timeOrNull(period.Since), Until: timeOrNull(period.Until), Scope: f.scope})
+		return listOf(rows, err, func(row db.ModelReportRow) ModelFacts { return ModelFacts(row) })
 	})
-	return mergeRows(replies, func(model ModelFacts) [2]string { return [2]string{model.Provider, model.Model} }, func(sum *ModelFacts, model ModelFacts) {
+	return mergeRows(answers, func(model ModelFacts) [2]string { return [2]string{model.Provider, model.Model} }, func(sum *ModelFacts, model ModelFacts) {
 		sum.Runs += model.Runs
 		sum.InputTokens += model.InputTokens
 		sum.OutputTokens += model.OutputTokens
@@ -240,16 +215,11 @@ type DayFacts struct {
 
 // Days returns the days of a period on which runs began.
 func (f Facts) Days(ctx context.Context, period Period) ([]DayFacts, error) {
-	since, until := period.bounds()
-	replies, err := gather(ctx, f.store, func(ctx context.Context, on *db.Queries, _ string) ([]DayFacts, error) {
-		rows, err := on.DayReport(ctx, db.DayReportParams{Since: since, Until: until, Scope: f.scope})
-		days := make([]DayFacts, len(rows))
-		for i, row := range rows {
-			days[i] = DayFacts(row)
-		}
-		return days, err
+	answers, err := gather(ctx, f.store, func(ctx context.Context, on part) ([]DayFacts, error) {
+		rows, err := on.DayReport(ctx, db.DayReportParams{Since: timeOrNull(period.Since), Until: timeOrNull(period.Until), Scope: f.scope})
+		return listOf(rows, err, func(row db.DayReportRow) DayFacts { return DayFacts(row) })
 	})
-	return mergeRows(replies, func(day DayFacts) string { return day.Day }, func(sum *DayFacts, day DayFacts) {
+	return mergeRows(answers, func(day DayFacts) string { return day.Day }, func(sum *DayFacts, day DayFacts) {
 		sum.Threads += day.Threads
 		sum.Runs += day.Runs
 		sum.Failed += day.Failed
@@ -273,20 +243,16 @@ func (f Facts) Report(ctx context.Context, since time.Time) (report Report, err 
 	period := Period{Since: since}
 	report.Since = since
 	var missing UnansweredError
-	if report.Days, err = f.Days(ctx, period); missing.take(err) != nil {
-		return Report{}, err
-	}
-	if report.Agents, err = f.Agents(ctx, period); missing.take(err) != nil {
-		return Report{}, err
-	}
-	if report.Tools, err = f.Tools(ctx, period); missing.take(err) != nil {
-		return Report{}, err
-	}
-	if report.Models, err = f.Models(ctx, period); missing.take(err) != nil {
-		return Report{}, err
-	}
-	if report.Waiting, err = f.Waiting(ctx, WaitingOptions{}); missing.take(err) != nil {
-		return Report{}, err
+	for _, ask := range []func() error{
+		func() (err error) { report.Days, err = f.Days(ctx, period); return err },
+		func() (err error) { report.Agents, err = f.Agents(ctx, period); return err },
+		func() (err error) { report.Tools, err = f.Tools(ctx, period); return err },
+		func() (err error) { report.Models, err = f.Models(ctx, period); return err },
+		func() (err error) { report.Waiting, err = f.Waiting(ctx, WaitingOptions{}); return err },
+	} {
+		if err := missing.take(ask()); err != nil {
+			return Report{}, err
+		}
 	}
 	return report, missing.orNil()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
 	"github.com/pgagui/pgagui/internal/live"
+	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/internal/refusal"
 )
 
@@ -325,11 +326,7 @@ func (f *follower) attach(ctx context.Context) error {
 
 // textMember returns the value of a member of an object. Empty if it is no string.
 func textMember(object json.RawMessage, name string) (text string) {
-	for member, value := range compaction.Members(object) {
-		if member == name {
-			_ = json.Unmarshal(value, &text)
-		}
-	}
+	_ = json.Unmarshal(rawjson.MemberOf(object, name), &text)
 	return text
 }
 
@@ -469,7 +466,10 @@ func query[T any](ctx context.Context, f *follower, call func(context.Context) (
 func cannotFollow(key live.Key, after Position, problem string) error {
 	switch kind := refusal.OfState[problem]; kind {
 	case refusal.Moved:
-		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q is on another node of the cluster", key.ThreadID)}
+		return &Error{
+			Kind: kind, Message: fmt.Sprintf("thread %q is on another node of the cluster", key.ThreadID),
+			Hint: "Repeat the call. If a move of the thread was interrupted, repeat the move (pgagui cluster move).",
+		}
 	case refusal.ThreadErased:
 		return &Error{Kind: kind, Message: fmt.Sprintf("thread %q was erased", key.ThreadID)}
 	case refusal.KeyCollision:

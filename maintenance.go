@@ -42,14 +42,9 @@ const (
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (m Maintenance) Verify(ctx context.Context, threadID string) ([]Problem, error) {
 	rows, err := m.store.of(threadID).Verify(ctx, db.VerifyParams{ThreadID: threadID, Scope: m.store.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	problems := make([]Problem, len(rows))
-	for i, row := range rows {
-		problems[i] = Problem{RunID: row.RunID, Problem: row.Problem, Severity: Severity(row.Severity)}
-	}
-	return problems, nil
+	return listOf(rows, err, func(row db.VerifyRow) Problem {
+		return Problem{RunID: row.RunID, Problem: row.Problem, Severity: Severity(row.Severity)}
+	})
 }
 
 // RebuildSnapshots replaces the snapshots of a thread by new ones, folded from its log, and returns
@@ -100,29 +95,25 @@ func (m Maintenance) LiftHold(ctx context.Context, threadID string) (wasHeld boo
 // Holds returns the threads of the scope that are held, the oldest hold first. In a cluster an
 // *UnansweredError comes with those of the nodes that answered.
 func (m Maintenance) Holds(ctx context.Context) ([]Hold, error) {
-	replies, err := gather(ctx, m.store, func(ctx context.Context, on *db.Queries, _ string) ([]Hold, error) {
+	answers, err := gather(ctx, m.store, func(ctx context.Context, on part) ([]Hold, error) {
 		rows, err := on.Holds(ctx, m.store.scope)
-		holds := make([]Hold, len(rows))
-		for i, row := range rows {
-			holds[i] = Hold(row)
-		}
-		return holds, err
+		return listOf(rows, err, func(row db.HoldsRow) Hold { return Hold(row) })
 	})
 	return mergeRows(
-		replies, func(hold Hold) string { return hold.ThreadID }, func(*Hold, Hold) {}, func(a, b Hold) int { return a.HeldAt.Compare(b.HeldAt) },
+		answers, func(hold Hold) string { return hold.ThreadID }, func(*Hold, Hold) {}, func(a, b Hold) int { return a.HeldAt.Compare(b.HeldAt) },
 	), err
 }
 
 // FoldLimits returns the limits of folds in this database (docs/settings.md), for programs that fold
 // events themselves. In a cluster they are those of a node that answers: all nodes should have the same.
 func (m Maintenance) FoldLimits(ctx context.Context) (compaction.Limits, error) {
-	replies, err := gather(ctx, m.store, func(ctx context.Context, on *db.Queries, _ string) (db.FoldLimitsRow, error) {
+	answers, err := gather(ctx, m.store, func(ctx context.Context, on part) (db.FoldLimitsRow, error) {
 		return on.FoldLimits(ctx, compaction.Rules)
 	})
-	if replies == nil {
+	if answers == nil {
 		return compaction.Limits{}, err
 	}
-	row := replies[0].value
+	row := answers[0]
 	return compaction.Limits{
 		DocumentBytes:     row.DocumentBytes,
 		DocumentDepth:     int(row.DocumentDepth),

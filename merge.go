@@ -2,11 +2,7 @@ package pgagui
 
 import (
 	"cmp"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +27,10 @@ type listOrder[T any] struct {
 // merge makes the page of the cluster of those of the nodes, each of which has up to limit items
 // behind the same cursor.
 func (o listOrder[T]) merge(pages []listPage[T], limit int) (merged listPage[T]) {
-	if len(pages) == 1 {
+	switch len(pages) {
+	case 0: // no database has answered
+		return merged
+	case 1:
 		return pages[0]
 	}
 	merged.items = []T{}
@@ -58,12 +57,19 @@ func (o listOrder[T]) merge(pages []listPage[T], limit int) (merged listPage[T])
 	return merged
 }
 
-// pagesOf are the pages of the nodes that answered.
-func pagesOf[T, A any](replies []reply[A], pageOf func(A) listPage[T]) (pages []listPage[T]) {
-	for _, answered := range replies {
-		pages = append(pages, pageOf(answered.value))
-	}
-	return pages
+// gatherPage makes the page of a list of those of all databases. Behind a full page, the list goes on
+// after its last item.
+func gatherPage[T any](
+	ctx context.Context, s *Store, order listOrder[T], limit int, call func(ctx context.Context, on part) ([]T, error),
+) (listPage[T], error) {
+	pages, err := gather(ctx, s, func(ctx context.Context, on part) (page listPage[T], err error) {
+		page.items, err = call(ctx, on)
+		if n := len(page.items); n > 0 && n == limit {
+			page.next = order.cursorOf(page.items[n-1])
+		}
+		return page, err
+	})
+	return order.merge(pages, limit), err
 }
 
 // compareRecent compares cursors of lists with the newest first: 16 hexadecimal digits of a time in
@@ -92,18 +98,18 @@ func compareFound(a, b string) int {
 }
 
 // mergeRows joins the rows of the nodes that have the same key, and puts them in the order that those of
-// one database have. Without replies there are no rows.
-func mergeRows[R any, K comparable](replies []reply[[]R], keyOf func(R) K, add func(sum *R, row R), compare func(a, b R) int) []R {
-	switch len(replies) {
+// one database have. Without answers there are no rows.
+func mergeRows[R any, K comparable](answers [][]R, keyOf func(R) K, add func(sum *R, row R), compare func(a, b R) int) []R {
+	switch len(answers) {
 	case 0:
 		return nil
 	case 1:
-		return replies[0].value
+		return answers[0]
 	}
 	merged := []R{}
 	places := map[K]int{}
-	for _, answered := range replies {
-		for _, row := range answered.value {
+	for _, rows := range answers {
+		for _, row := range rows {
 			if place, isKnown := places[keyOf(row)]; isKnown {
 				add(&merged[place], row)
 			} else {
@@ -122,100 +128,4 @@ func emptyLast(a, b string) int {
 		return cmp.Compare(len(b), len(a))
 	}
 	return cmp.Compare(a, b)
-}
-
-// take adds the nodes of an error that says which ones did not answer. It returns any other error.
-func (e *UnansweredError) take(err error) error {
-	var unanswered *UnansweredError
-	if !errors.As(err, &unanswered) {
-		return err
-	}
-	if e.Nodes == nil {
-		e.Nodes = map[string]error{}
-	}
-	maps.Copy(e.Nodes, unanswered.Nodes)
-	return nil
-}
-
-// orNil returns the error if it has nodes.
-func (e *UnansweredError) orNil() error {
-	if len(e.Nodes) == 0 {
-		return nil
-	}
-	return e
-}
-
-// positions are the positions of changes in a cluster, by node.
-type positions map[string]string
-
-func (p positions) String() string {
-	if len(p) == 0 {
-		return ""
-	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // of texts
-	}
-	return base64.RawURLEncoding.EncodeToString(text)
-}
-
-func readPositions(text string) (p positions, err error) {
-	if text == "" {
-		return positions{}, nil
-	}
-	document, err := base64.RawURLEncoding.DecodeString(text)
-	if err == nil {
-		err = json.Unmarshal(document, &p)
-	}
-	switch {
-	case err == nil && p != nil:
-		return p, nil
-	case strings.Contains(text, " all ") || strings.Contains(text, " changed "):
-		return nil, &Error{
-			Kind: ErrOtherHistory, Message: fmt.Sprintf("changes: the position %.100q is one of a single database", text),
-			Hint: "Begin with no position, which returns all runs.",
-		}
-	default:
-		return nil, &Error{
-			Kind: ErrInvalidArgument, Message: fmt.Sprintf("changes: %.100q is not a position of a cluster", text),
-			Hint: "Use the position of a change; none begins with all runs.",
-		}
-	}
-}
-
-// mergeChanges takes changes from the nodes in turn, up to limit. A position is that of all nodes.
-func mergeChanges(replies []reply[[]Change], after positions, limit int) []Change {
-	if len(replies) == 1 && replies[0].node == "" {
-		return replies[0].value
-	}
-	changes := []Change{}
-	at := maps.Clone(after)
-	for i := 0; ; i++ {
-		isMore := false
-		for _, answered := range replies {
-			if i >= len(answered.value) {
-				continue
-			}
-			if len(changes) == limit {
-				return changes
-			}
-			isMore = true
-			change := answered.value[i]
-			at[answered.node] = change.Position
-			change.Position = at.String()
-			changes = append(changes, change)
-		}
-		if !isMore {
-			return changes
-		}
-	}
-}
-
-// shareOf is how many changes of each node make a page. A limit that is refused is passed on.
-func (s *Store) shareOf(limit int32) int32 {
-	if s.cluster == nil || limit < 1 || limit > 10_000 {
-		return limit
-	}
-	nodes := int32(len(s.cluster.members))
-	return (limit + nodes - 1) / nodes
 }

@@ -129,20 +129,15 @@ func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 		r.config = *config
 	}
 	r.config.CloseTimeout = cmp.Or(r.config.CloseTimeout, 10*time.Second)
-	database := s.forLive()
-	sender := live.SenderConfig{
-		Database: database.forMany(), Linger: r.config.Linger,
+	backend, as := s.forLive()
+	r.sender = live.NewSender(s.live, live.SenderConfig{
+		Calls: backend.ofMany(as), Lanes: backend.lanes(as), Scope: as.scope, Linger: r.config.Linger,
 		MaxBatchEvents: cmp.Or(r.config.MaxBatchEvents, 500), MaxBatchBytes: cmp.Or(r.config.MaxBatchBytes, 64<<10),
 		MaxBufferBytes: cmp.Or(r.config.MaxBufferBytes, 4<<20),
 		Relaxed:        r.config.Durability == Relaxed, Strict: r.config.Strict,
 		CheckEvery: cmp.Or(r.config.CheckEvery, time.Second), CallTimeout: cmp.Or(r.config.CallTimeout, 30*time.Second),
 		Logger: cmp.Or(r.config.Logger, slog.Default()), ErrorOf: ErrorOf, SignalOf: signalOf,
-	}
-	if s.cluster != nil {
-		sender.LaneOf = s.cluster.directory.nodeOf
-		sender.OnLane = func(node string) live.Database { return database.onLane(node) }
-	}
-	r.sender = live.NewSender(s.live, sender)
+	})
 	if s.live != nil {
 		r.sender.Start()
 	}

@@ -3,6 +3,7 @@ package pgagui
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,24 +66,15 @@ func (s *Store) Search(ctx context.Context, query string, options SearchOptions)
 	mark := rand.Text() // no text contains it
 	begin, end := "\x02"+mark, "\x03"+mark
 	parameters := db.SearchParams{
-		Query: query, Role: orNull(options.Role), Since: orNull(options.Since), Cursor: orNull(options.Cursor),
+		Query: query, Role: orNull(options.Role), Since: timeOrNull(options.Since), Cursor: orNull(options.Cursor),
 		MaxRows: pageSize(options.Limit, 20), Marks: []string{begin, end},
 	}
 	if !options.AllScopes {
 		parameters.Scope = &s.scope
 	}
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.SearchRow, error) {
+	merged, err := gatherPage(ctx, s, foundOrder, int(parameters.MaxRows), func(ctx context.Context, on part) ([]db.SearchRow, error) {
 		return on.Search(ctx, parameters)
 	})
-	if replies == nil {
-		return FoundPage{}, err
-	}
-	merged := foundOrder.merge(pagesOf(replies, func(rows []db.SearchRow) (page listPage[db.SearchRow]) {
-		if page.items = rows; len(rows) == int(parameters.MaxRows) {
-			page.next = rows[len(rows)-1].Cursor
-		}
-		return page
-	}), int(parameters.MaxRows))
 	page := FoundPage{Messages: make([]FoundMessage, len(merged.items)), Cursor: merged.next}
 	for i, row := range merged.items {
 		if row.SearchedTo.After(page.SearchedTo) { // of the node that was cut first
@@ -125,18 +117,12 @@ func snippetParts(snippet, begin, end string) (parts []SnippetPart) {
 // Errors: ErrInvalidArgument (unknown language), ErrPermissionDenied. In a cluster it is turned on on all nodes; after an *UnansweredError,
 // repeat the call.
 func (s *Store) EnableSearch(ctx context.Context, language string) error {
-	_, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (struct{}, error) {
-		return struct{}{}, on.EnableSearch(ctx, language)
-	})
-	return err
+	return s.backend.each(ctx, s.caller, func(ctx context.Context, on part) error { return on.EnableSearch(ctx, language) })
 }
 
 // DisableSearch turns Search off and removes what it needs, in a cluster on all nodes. It reports whether it was on. After an
 // *UnansweredError, repeat the call.
 func (s *Store) DisableSearch(ctx context.Context) (wasOn bool, err error) {
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (bool, error) { return on.DisableSearch(ctx) })
-	for _, answered := range replies {
-		wasOn = wasOn || answered.value
-	}
-	return wasOn, err
+	answers, err := gather(ctx, s, func(ctx context.Context, on part) (bool, error) { return on.DisableSearch(ctx) })
+	return slices.Contains(answers, true), err
 }

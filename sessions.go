@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/db"
-	"github.com/pgagui/pgagui/internal/live"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -140,14 +139,7 @@ func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState,
 	rows, err := s.store.of(session.ThreadID).SessionStates(ctx, db.SessionStatesParams{
 		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	states := make([]SessionState, len(rows))
-	for i, row := range rows {
-		states[i] = sessionStateOf(db.LoadSessionStateRow(row))
-	}
-	return states, nil
+	return listOf(rows, err, func(row db.SessionStatesRow) SessionState { return sessionStateOf(db.LoadSessionStateRow(row)) })
 }
 
 // Versions returns the versions that are kept of a document, newest first. Those of other runs,
@@ -159,14 +151,7 @@ func (s Sessions) Versions(ctx context.Context, key SessionKey, options Versions
 	rows, err := s.store.of(key.ThreadID).SessionVersions(ctx, db.SessionVersionsParams{
 		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Scope: s.store.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	states := make([]SessionState, len(rows))
-	for i, row := range rows {
-		states[i] = sessionStateOf(db.LoadSessionStateRow(row))
-	}
-	return states, nil
+	return listOf(rows, err, func(row db.SessionVersionsRow) SessionState { return sessionStateOf(db.LoadSessionStateRow(row)) })
 }
 
 func sessionStateOf(row db.LoadSessionStateRow) SessionState {
@@ -193,11 +178,8 @@ func (s Sessions) LoadAll(ctx context.Context, session SessionRef) (json.RawMess
 //
 // Errors: those of LoadAll.
 func (s Sessions) LoadMany(ctx context.Context, sessions []SessionRef) ([]json.RawMessage, error) {
-	keys := make([]live.Key, len(sessions))
-	for i, session := range sessions {
-		keys[i] = live.Key{Scope: s.store.scope, ThreadID: session.ThreadID}
-	}
-	return forAll(ctx, s.store, keys, func(ctx context.Context, on *db.Queries, items []int) ([]json.RawMessage, error) {
+	threadOf := func(i int) string { return sessions[i].ThreadID }
+	return forAll(ctx, s.store, len(sessions), threadOf, func(ctx context.Context, on *db.Queries, items []int) ([]json.RawMessage, error) {
 		params := db.LoadSessionsParams{ThreadIds: make([]string, len(items)), RunIds: make([]string, len(items)), Scope: s.store.scope}
 		for i, item := range items {
 			params.ThreadIds[i], params.RunIds[i] = sessions[item].ThreadID, sessions[item].RunID
@@ -221,13 +203,7 @@ func (s Sessions) LoadMany(ctx context.Context, sessions []SessionRef) ([]json.R
 // Errors: those of Save; ErrInvalidEvents also for a document of another form.
 func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versions map[string]int64, err error) {
 	answer, err := s.store.of(sessionThread(document)).SaveSession(ctx, db.SaveSessionParams{Session: rawjson.Text(document), Scope: s.store.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	if err := json.Unmarshal(answer, &versions); err != nil {
-		return nil, fmt.Errorf("versions of the saved session state: %w", err)
-	}
-	return versions, nil
+	return savedVersions[map[string]int64](answer, err)
 }
 
 // SaveMany saves several documents as SaveAll does, of any threads, all of them or none, and returns
@@ -236,22 +212,21 @@ func (s Sessions) SaveAll(ctx context.Context, document json.RawMessage) (versio
 //
 // Errors: those of SaveAll.
 func (s Sessions) SaveMany(ctx context.Context, documents []json.RawMessage) (versions []map[string]int64, err error) {
-	keys := make([]live.Key, len(documents))
-	if s.store.cluster != nil {
-		for i, document := range documents {
-			keys[i] = live.Key{Scope: s.store.scope, ThreadID: sessionThread(document)}
-		}
-	}
-	return forAll(ctx, s.store, keys, func(ctx context.Context, on *db.Queries, items []int) (versions []map[string]int64, err error) {
+	threadOf := func(i int) string { return sessionThread(documents[i]) }
+	return forAll(ctx, s.store, len(documents), threadOf, func(ctx context.Context, on *db.Queries, items []int) (versions []map[string]int64, err error) {
 		answer, err := on.SaveSessions(ctx, db.SaveSessionsParams{Sessions: rawjson.Array(pick(documents, items)), Scope: s.store.scope})
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(answer, &versions); err != nil {
-			return nil, fmt.Errorf("versions of the saved session state: %w", err)
-		}
-		return versions, nil
+		return savedVersions[[]map[string]int64](answer, err)
 	})
+}
+
+func savedVersions[T any](answer []byte, err error) (versions T, _ error) {
+	if err != nil {
+		return versions, ErrorOf(err)
+	}
+	if err := json.Unmarshal(answer, &versions); err != nil {
+		return versions, fmt.Errorf("versions of the saved session state: %w", err)
+	}
+	return versions, nil
 }
 
 // sessionThread returns the thread of a document. Empty: it does not say, and is refused.
@@ -260,34 +235,4 @@ func sessionThread(document json.RawMessage) string {
 		return ""
 	}
 	return textMember(document, "threadId")
-}
-
-// forAll makes a call for several threads, in a cluster one for each node, and returns the results in
-// the order of the threads.
-func forAll[T any](ctx context.Context, s *Store, keys []live.Key, call func(ctx context.Context, on *db.Queries, items []int) ([]T, error)) ([]T, error) {
-	if s.cluster == nil {
-		items := make([]int, len(keys))
-		for i := range items {
-			items[i] = i
-		}
-		results, err := call(ctx, s.queries, items)
-		return results, ErrorOf(err)
-	}
-	results := make([]T, len(keys))
-	failed := s.split(ctx, keys, func(ctx context.Context, on *db.Queries, _ *member, items []int) ([]int, error) {
-		part, err := call(ctx, on, items)
-		if err == nil && len(part) != len(items) {
-			err = fmt.Errorf("the node answered for %d of %d threads", len(part), len(items))
-		}
-		if err == nil {
-			for i, item := range items {
-				results[item] = part[i]
-			}
-		}
-		return nil, err
-	})
-	if err := firstError(failed); err != nil {
-		return nil, ErrorOf(err)
-	}
-	return results, nil
 }

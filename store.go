@@ -2,6 +2,7 @@ package pgagui
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"math"
 	"time"
@@ -54,13 +55,10 @@ type Config struct {
 // Store reads and writes the threads of a scope. It is safe for concurrent use if its DB is (a pool
 // is).
 type Store struct {
-	db        DB
-	liveDB    DB // of recorders and followers; nil: db
-	scope     string
-	setsScope bool
-	queries   *db.Queries
-	live      *live.Hub // serves all followers; nil where there is no pool
-	cluster   *cluster  // nil: one database. Else db, liveDB and queries are nil.
+	caller
+	backend     backend
+	liveBackend backend   // of recorders and followers; nil: backend
+	live        *live.Hub // serves all followers; nil where there is no pool
 }
 
 // RunRef names a run of a thread.
@@ -88,7 +86,10 @@ func New(pool DB, config *Config) *Store {
 	if config == nil {
 		config = &Config{}
 	}
-	store := (&Store{setsScope: config.SetScope, liveDB: config.Live}).on(pool, config.Scope)
+	store := &Store{caller: caller{config.Scope, config.SetScope}, backend: oneDatabase{pool}}
+	if config.Live != nil {
+		store.liveBackend = oneDatabase{config.Live}
+	}
 	switch pool.(type) {
 	case interface{ Conn() *pgx.Conn }, interface{ PgConn() *pgconn.PgConn }: // one connection, or what embeds one
 	default:
@@ -99,55 +100,33 @@ func New(pool DB, config *Config) *Store {
 
 // newHub returns the hub of the followers.
 func (s *Store) newHub(config *Config) *live.Hub {
-	follow := s.forLive()
-	hub := live.HubConfig{
-		Queries:   func(scope string) live.Poller { return follow.InScope(scope).forMany() },
-		SetsScope: follow.setsScope, Interval: config.PollInterval, CallTimeout: config.CallTimeout, Logger: config.Logger,
+	backend, as := s.forLive()
+	return live.NewHub(live.HubConfig{
+		Calls:     func(scope string) live.Calls { return backend.ofMany(caller{scope, as.setsScope}) },
+		SetsScope: as.setsScope, Lanes: backend.lanes(as),
+		Interval: config.PollInterval, CallTimeout: config.CallTimeout, Logger: config.Logger,
+	})
+}
+
+// forLive returns what makes the calls of recorders and followers.
+func (s *Store) forLive() (backend, caller) {
+	if s.liveBackend == nil {
+		return s.backend, s.caller
 	}
-	if s.cluster != nil {
-		hub.LaneOf = s.cluster.directory.nodeOf
-		hub.OnLane = func(node, scope string) live.Poller { return follow.InScope(scope).onLane(node) }
-	}
-	return live.NewHub(hub)
+	return s.liveBackend, caller{scope: s.scope}
 }
 
-// on returns the Store on another database, or in another scope.
-func (s *Store) on(database DB, scope string) *Store {
-	bound := *s
-	bound.db, bound.scope, bound.queries = database, scope, queriesIn(database, scope, s.setsScope)
-	return &bound
-}
-
-// alone returns the Store on one database, without followers.
-func (s *Store) alone(database DB) *Store {
-	alone := s.on(database, s.scope)
-	alone.live, alone.cluster = nil, nil
-	return alone
-}
-
-// forLive returns the Store on the pool of recorders and followers.
-func (s *Store) forLive() *Store {
-	live := *s
-	live.setsScope = false
-	switch {
-	case s.cluster != nil && s.cluster.live != nil:
-		live.cluster = s.cluster.live
-		return &live
-	case s.liveDB != nil:
-		return live.on(s.liveDB, s.scope)
-	}
-	return s
-}
-
-// of returns the queries for a thread of the scope.
+// of returns the calls for a thread of the scope.
 func (s *Store) of(threadID string) *db.Queries { return s.ofScope(s.scope, threadID) }
 
-// ofScope returns the queries for a thread of any scope.
+// ofScope returns the calls for a thread of any scope.
 func (s *Store) ofScope(scope, threadID string) *db.Queries {
-	if s.cluster == nil {
-		return s.queries
-	}
-	return db.New(routed{s.cluster, live.Key{Scope: scope, ThreadID: threadID}, s.scope, s.setsScope})
+	return s.backend.of(s.caller, live.Key{Scope: scope, ThreadID: threadID})
+}
+
+// alone returns the Store on one database, without recorders and followers.
+func (s *Store) alone(database DB) *Store {
+	return &Store{caller: s.caller, backend: oneDatabase{database}}
 }
 
 // WithTx returns the Store in the caller's transaction: what its methods write is committed, or
@@ -163,9 +142,6 @@ func (s *Store) Scope() string { return s.scope }
 
 // InScope returns the Store for the threads of another scope.
 func (s *Store) InScope(scope string) *Store {
-	if s.cluster == nil {
-		return s.on(s.db, scope)
-	}
 	bound := *s
 	bound.scope = scope
 	return &bound
@@ -175,12 +151,17 @@ func (s *Store) InScope(scope string) *Store {
 // has, or of that of each node of a cluster, in the order of Nodes: one that counts the calls, or
 // sends them to another server. Followers still poll on the pool of the Store, and share the polls with its other followers.
 func (s *Store) WrapDB(wrap func(DB) DB) *Store {
-	if s.cluster == nil {
-		return s.on(wrap(s.db), s.scope)
-	}
 	wrapped := *s
-	wrapped.cluster = s.cluster.wrap(wrap)
+	wrapped.backend = s.backend.wrap(wrap)
 	return &wrapped
+}
+
+// threadKey returns the key of a thread, as agui.thread_key does.
+func threadKey(key live.Key) (id [16]byte) {
+	scope, thread := sha256.Sum256([]byte(key.Scope)), sha256.Sum256([]byte(key.Scope+"\x00"+key.ThreadID))
+	copy(id[:8], scope[:8])
+	copy(id[8:], thread[:8])
+	return id
 }
 
 // pageSize is the number of rows of a page that a caller asks for, as a query takes it. 0: usual.
@@ -189,6 +170,18 @@ func pageSize(limit, usual int) int32 {
 		return int32(usual)
 	}
 	return int32(max(math.MinInt32, min(limit, math.MaxInt32)))
+}
+
+// listOf returns the values of the rows of a call, or its error.
+func listOf[R, T any](rows []R, err error, valueOf func(R) T) ([]T, error) {
+	if err != nil {
+		return nil, ErrorOf(err)
+	}
+	values := make([]T, len(rows))
+	for i, row := range rows {
+		values[i] = valueOf(row)
+	}
+	return values, nil
 }
 
 // orNull is a parameter of a query: NULL, not given, if the value is zero.

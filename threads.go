@@ -119,11 +119,8 @@ type ThreadChanges struct {
 // *UnansweredError comes with the threads of the nodes that answered; later pages do not have the others.
 func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage, error) {
 	parameters := db.ThreadPageParams{
-		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)), HeadOnly: options.HeadOnly,
+		Agent: orNull(options.Agent), Title: orNull(options.Title), Status: orNull(string(options.Status)), HeadOnly: options.HeadOnly, Since: timeOrNull(options.Since),
 		Metadata: rawjson.Binary(options.Metadata), MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope,
-	}
-	if !options.Since.IsZero() {
-		parameters.Since = &options.Since
 	}
 	if options.Archived != WithArchived {
 		parameters.Archived = new(options.Archived == OnlyArchived)
@@ -131,21 +128,25 @@ func (s *Store) Threads(ctx context.Context, options ThreadsOptions) (ThreadPage
 	if options.Stale {
 		parameters.Status = new("stale")
 	}
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) (ThreadPage, error) {
+	pages, err := gather(ctx, s, func(ctx context.Context, on part) (ThreadPage, error) {
 		rows, err := on.ThreadPage(ctx, parameters)
 		return threadPageOf(rows), err
 	})
-	if replies == nil {
+	if pages == nil {
 		return ThreadPage{}, err
 	}
-	merged := threadOrder.merge(pagesOf(replies, func(page ThreadPage) listPage[Thread] { return listPage[Thread]{page.Threads, page.Cursor} }), int(parameters.MaxRows))
-	page := ThreadPage{Threads: merged.items, Cursor: merged.next, HasMore: merged.next != ""}
-	for _, answered := range replies {
-		if answered.value.Cursor == page.Cursor && len(page.Threads) < int(parameters.MaxRows) {
-			page.SearchedTo = answered.value.SearchedTo
+	lists := make([]listPage[Thread], len(pages))
+	for i, page := range pages {
+		lists[i] = listPage[Thread]{page.Threads, page.Cursor}
+	}
+	merged := threadOrder.merge(lists, int(parameters.MaxRows))
+	all := ThreadPage{Threads: merged.items, Cursor: merged.next, HasMore: merged.next != ""}
+	for _, page := range pages {
+		if page.Cursor == all.Cursor && len(all.Threads) < int(parameters.MaxRows) {
+			all.SearchedTo = page.SearchedTo
 		}
 	}
-	return page, err
+	return all, err
 }
 
 var threadOrder = listOrder[Thread]{
@@ -186,19 +187,13 @@ func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 		after := pgtype.UUID{Valid: true}
 		var missing UnansweredError
 		for {
-			replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.ThreadIDsRow, error) {
+			merged, err := gatherPage(ctx, s, order, page, func(ctx context.Context, on part) ([]db.ThreadIDsRow, error) {
 				return on.ThreadIDs(ctx, db.ThreadIDsParams{Scope: s.scope, After: after, Page: page})
 			})
 			if err = missing.take(err); err != nil {
 				yield("", err)
 				return
 			}
-			merged := order.merge(pagesOf(replies, func(rows []db.ThreadIDsRow) (of listPage[db.ThreadIDsRow]) {
-				if of.items = rows; len(rows) == page {
-					of.next = order.cursorOf(rows[page-1])
-				}
-				return of
-			}), page)
 			for _, row := range merged.items {
 				if !yield(row.ThreadID, nil) {
 					return
@@ -220,10 +215,7 @@ func (s *Store) ThreadIDs(ctx context.Context) iter.Seq2[string, error] {
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Thread(ctx context.Context, threadID string) (Thread, error) {
 	row, err := s.of(threadID).GetThread(ctx, db.GetThreadParams{ThreadID: threadID, Scope: s.scope})
-	if err != nil {
-		return Thread{}, ErrorOf(err)
-	}
-	return threadOf(row), nil
+	return threadOf(row), ErrorOf(err)
 }
 
 // SetThread sets title, agent, metadata and whether the thread is archived, and returns the thread.
@@ -238,10 +230,7 @@ func (s *Store) SetThread(ctx context.Context, threadID string, changes ThreadCh
 		ThreadID: threadID, Title: changes.Title, Agent: changes.Agent, Archived: changes.Archived,
 		Metadata: rawjson.Binary(changes.Metadata), CreateIfMissing: changes.CreateIfMissing, Scope: s.scope,
 	})
-	if err != nil {
-		return Thread{}, ErrorOf(err)
-	}
-	return threadOf(db.GetThreadRow(row)), nil
+	return threadOf(db.GetThreadRow(row)), ErrorOf(err)
 }
 
 func threadOf(row db.GetThreadRow) Thread {
@@ -302,28 +291,20 @@ type RunPage struct {
 // an *UnansweredError comes with the runs of the nodes that answered; later pages do not have the
 // others.
 func (s *Store) ListRuns(ctx context.Context, options ListRunsOptions) (RunPage, error) {
-	parameters := db.ListRunsParams{Status: []string{string(Failed), string(CutOff)}, MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope}
+	parameters := db.ListRunsParams{
+		Status: []string{string(Failed), string(CutOff)}, Since: timeOrNull(options.Since),
+		MaxRows: pageSize(options.Limit, 50), Cursor: orNull(options.Cursor), Scope: s.scope,
+	}
 	if len(options.Status) > 0 {
 		parameters.Status = nil
 		for _, status := range options.Status {
 			parameters.Status = append(parameters.Status, string(status))
 		}
 	}
-	if !options.Since.IsZero() {
-		parameters.Since = &options.Since
-	}
-	replies, err := gather(ctx, s, func(ctx context.Context, on *db.Queries, _ string) ([]db.ListRunsRow, error) {
-		return on.ListRuns(ctx, parameters)
+	merged, err := gatherPage(ctx, s, runOrder, int(parameters.MaxRows), func(ctx context.Context, on part) ([]ListedRun, error) {
+		rows, err := on.ListRuns(ctx, parameters)
+		return listOf(rows, err, listedRunOf)
 	})
-	if replies == nil {
-		return RunPage{}, err
-	}
-	merged := runOrder.merge(pagesOf(replies, func(rows []db.ListRunsRow) (page listPage[ListedRun]) {
-		if page.items = listedRuns(rows); len(rows) > 0 && len(rows) == int(parameters.MaxRows) {
-			page.next = rows[len(rows)-1].Cursor
-		}
-		return page
-	}), int(parameters.MaxRows))
 	return RunPage{Runs: merged.items, Cursor: merged.next, HasMore: merged.next != ""}, err
 }
 
@@ -333,16 +314,12 @@ var runOrder = listOrder[ListedRun]{
 	compare:  compareRecent,
 }
 
-func listedRuns(rows []db.ListRunsRow) []ListedRun {
-	runs := []ListedRun{}
-	for _, row := range rows {
-		runs = append(runs, ListedRun{
-			ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Title: row.Title, Agent: row.Agent,
-			FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
-			RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason}, Cursor: row.Cursor,
-		})
+func listedRunOf(row db.ListRunsRow) ListedRun {
+	return ListedRun{
+		ThreadID: row.ThreadID, RunID: row.RunID, ParentRunID: row.ParentRunID, Status: Status(row.Status), Title: row.Title, Agent: row.Agent,
+		FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, EndedAt: row.EndedAt,
+		RunEnd: RunEnd{row.ErrorCode, row.ErrorMessage, row.StopReason, row.CutOffReason}, Cursor: row.Cursor,
 	}
-	return runs
 }
 
 // EraseOptions belong to Erase.

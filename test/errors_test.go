@@ -115,7 +115,8 @@ type method struct {
 	receiver, doc string
 	isExported    bool
 	queries       []string // of package db that it calls
-	calls         []string // other methods and functions of the package
+	calls         []string // other methods of the package
+	functions     []string // of the package
 }
 
 func methodsOfPackage(t *testing.T) map[string]*method {
@@ -155,14 +156,15 @@ func methodsOfPackage(t *testing.T) map[string]*method {
 				if !isCall {
 					return true
 				}
-				selector, isSelector := call.Fun.(*ast.SelectorExpr)
-				if !isSelector {
-					return true
-				}
-				if isQueries(selector.X) {
-					one.queries = append(one.queries, selector.Sel.Name)
-				} else {
-					one.calls = append(one.calls, selector.Sel.Name)
+				switch called := call.Fun.(type) {
+				case *ast.Ident:
+					one.functions = append(one.functions, called.Name)
+				case *ast.SelectorExpr:
+					if isQueries(called.X) {
+						one.queries = append(one.queries, called.Sel.Name)
+					} else {
+						one.calls = append(one.calls, called.Sel.Name)
+					}
 				}
 				return true
 			})
@@ -172,21 +174,19 @@ func methodsOfPackage(t *testing.T) map[string]*method {
 	return methods
 }
 
-// isQueries reports whether an expression is the queries of package db: s.queries, s.of(threadID), or those on a node of a cluster.
+// isQueries reports whether an expression is the queries of package db: s.of(threadID), those of a backend, or what a backend passes to a call.
 func isQueries(expression ast.Expr) bool {
 	switch of := expression.(type) {
-	case *ast.SelectorExpr:
-		return of.Sel.Name == "queries"
 	case *ast.Ident:
 		return of.Name == "on"
 	case *ast.CallExpr:
 		selector, isSelector := of.Fun.(*ast.SelectorExpr)
-		return isSelector && slices.Contains([]string{"of", "ofScope", "forMany"}, selector.Sel.Name)
+		return isSelector && slices.Contains([]string{"of", "ofScope", "ofMany"}, selector.Sel.Name)
 	}
 	return false
 }
 
-// queriesOf is what a method calls itself, or through methods of the same type.
+// queriesOf is what a method calls itself, or through functions and methods of the same type.
 func queriesOf(methods map[string]*method, name string, seen map[string]bool) map[string]bool {
 	queries := map[string]bool{}
 	if method := methods[name]; method != nil && !seen[name] {
@@ -196,6 +196,9 @@ func queriesOf(methods map[string]*method, name string, seen map[string]bool) ma
 		}
 		for _, call := range method.calls {
 			maps.Copy(queries, queriesOf(methods, method.receiver+"."+call, seen))
+		}
+		for _, function := range method.functions {
+			maps.Copy(queries, queriesOf(methods, "."+function, seen))
 		}
 	}
 	return queries

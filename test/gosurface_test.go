@@ -95,3 +95,75 @@ func hasPublicReceiver(function *ast.FuncDecl) bool {
 		}
 	}
 }
+
+// The Store calls its backend: no other file of the package names what the cluster is made of.
+func TestNodesOfAClusterStayBehindTheBackend(t *testing.T) {
+	t.Parallel()
+	hidden := map[string]bool{}
+	for name, file := range filesOf(t, "../*.go") {
+		if isOfTheCluster(name) {
+			for _, declaration := range file.Decls {
+				for _, declared := range namesOf(declaration) {
+					hidden[declared] = !ast.IsExported(declared)
+				}
+			}
+		}
+	}
+	if len(hidden) < 10 {
+		t.Fatalf("the files of the cluster declare %d names", len(hidden))
+	}
+	for name, file := range filesOf(t, "../*.go") {
+		if isOfTheCluster(name) {
+			continue
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if used, isName := node.(*ast.Ident); isName && hidden[used.Name] {
+				t.Errorf("%s names %s of the cluster: call a method of backend", name, used.Name)
+			}
+			return true
+		})
+	}
+}
+
+func isOfTheCluster(name string) bool { return name == "../cluster.go" || name == "../directory.go" }
+
+// filesOf are the files of a package, without tests, by name.
+func filesOf(t *testing.T, pattern string) map[string]*ast.File {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]*ast.File{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		if files[name], err = parser.ParseFile(token.NewFileSet(), name, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// namesOf are the types, constants, variables and functions that a declaration declares; no methods.
+func namesOf(declaration ast.Decl) (names []string) {
+	switch declaration := declaration.(type) {
+	case *ast.FuncDecl:
+		if declaration.Recv == nil {
+			names = append(names, declaration.Name.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range declaration.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
+}

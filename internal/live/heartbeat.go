@@ -55,7 +55,7 @@ func (s *Sender) sayAlive(ctx context.Context, l *lane) error {
 	for attempt := 1; ; attempt++ {
 		err := s.sayAllAlive(ctx, l)
 		// The call names threads that are on other nodes now: then they are in other lanes.
-		if !isMoved(err) || s.config.OnLane == nil || attempt == maxMovedAttempts {
+		if !isMoved(err) || s.config.Lanes == nil || attempt == maxMovedAttempts {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Sender) sayAllAlive(ctx context.Context, l *lane) error {
 		parts = [][]*Run{nil}
 	}
 	for _, runs := range parts {
-		signals, err := l.database.KeepAlive(ctx, keepAliveParams(runs...))
+		signals, err := l.calls.KeepAlive(ctx, keepAliveParams(runs...))
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (s *Sender) detach(ctx context.Context, run *Run) error {
 	params := keepAliveParams(run)
 	params.Detach = true
 	_, err := Retry(ctx, s.RetryPolicy(), func(ctx context.Context) ([]db.KeepAliveRow, error) {
-		return s.config.Database.KeepAlive(ctx, params)
+		return s.config.Calls.KeepAlive(ctx, params)
 	})
 	return err
 }

@@ -114,23 +114,13 @@ const (
 	maxPageBytes     = 4 << 20
 )
 
-// Poller queries new events. It is the method of *db.Queries.
-type Poller interface {
-	Poll(ctx context.Context, params db.PollParams) ([]db.PollRow, error)
-}
-
 // HubConfig holds what a hub needs.
 type HubConfig struct {
-	// Queries returns where to query the threads of a scope. If SetsScope is set, a query is for one
-	// scope, otherwise for all of them.
-	Queries   func(scope string) Poller
+	// Calls returns those for the threads of a scope. If SetsScope is set, a query is for one scope,
+	// otherwise for all of them.
+	Calls     func(scope string) Calls
 	SetsScope bool
-	// LaneOf names the node of a cluster that has a thread, as far as that is known, and OnLane returns
-	// what queries that node alone. A thread that it refuses (the problem UI027) is read with Queries,
-	// which finds it, and then polled on its node. Both are nil for one database. The hub calls LaneOf
-	// with its lock.
-	LaneOf func(Key) string
-	OnLane func(lane, scope string) Poller
+	Lanes     Lanes // nil: one database
 	// Interval is how often the hub polls while a run streams. 20 ms if zero.
 	Interval time.Duration
 	// CallTimeout is how long a query waits for its answer. 30 seconds if zero.
@@ -150,8 +140,8 @@ func NewHub(config HubConfig) *Hub {
 // laneOf returns the lane of a thread. The caller holds the lock.
 func (h *Hub) laneOf(key Key) *hubLane {
 	name := ""
-	if h.config.LaneOf != nil {
-		name = h.config.LaneOf(key)
+	if h.config.Lanes != nil {
+		name = h.config.Lanes.LaneOf(key)
 	}
 	l := h.lanes[name]
 	if l == nil {
@@ -432,11 +422,11 @@ func (h *Hub) poll(ctx context.Context, l *hubLane, topics []*Topic) error {
 }
 
 // onLane returns where to query the threads of a lane.
-func (h *Hub) onLane(l *hubLane, scope string) Poller {
-	if h.config.OnLane == nil {
-		return h.config.Queries(scope)
+func (h *Hub) onLane(l *hubLane, scope string) Calls {
+	if h.config.Lanes == nil {
+		return h.config.Calls(scope)
 	}
-	return h.config.OnLane(l.name, scope)
+	return h.config.Lanes.OnLane(l.name, scope)
 }
 
 // parts splits topics into those of one query each.
@@ -615,7 +605,7 @@ func (h *Hub) Read(ctx context.Context, key Key, after Position, page int) (chun
 		AfterSeqs: []int64{after.Seq}, AfterTimes: []time.Time{after.RecordedAt}, MaxRows: int32(page), PageBytes: maxPageBytes,
 	}
 	rows, err := Retry(ctx, h.RetryPolicy(key), func(ctx context.Context) ([]db.PollRow, error) {
-		return h.config.Queries(key.Scope).Poll(ctx, params)
+		return h.config.Calls(key.Scope).Poll(ctx, params)
 	})
 	if err != nil {
 		return nil, false, err

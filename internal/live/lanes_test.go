@@ -18,6 +18,7 @@ import (
 // A modelLog is the log of a cluster: what agui.append_many does for runs of one thread each, where a call may take any time before and
 // after it stores.
 type modelLog struct {
+	Calls  // no more of them
 	mu     sync.Mutex
 	random *rand.Rand
 	events map[string][]string // by run
@@ -63,6 +64,15 @@ func (l *modelLog) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliv
 	return nil, nil
 }
 
+// lanesOf are lanes of one database.
+type lanesOf struct {
+	Calls
+	laneOf func(Key) string
+}
+
+func (l lanesOf) LaneOf(key Key) string    { return l.laneOf(key) }
+func (l lanesOf) OnLane(_, _ string) Calls { return l.Calls }
+
 // While the map of a cluster changes, a run may be in another lane at each step. Its events are stored once, in their order, and none is
 // dropped that no call has stored.
 func TestARunIsInOneCallWhateverItsLane(t *testing.T) {
@@ -73,8 +83,7 @@ func TestARunIsInOneCallWhateverItsLane(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
 			var lanes [3]string // of the runs; the sender's lock guards it
 			sender := NewSender(NewHub(HubConfig{}), SenderConfig{
-				Database: log, OnLane: func(string) Database { return log },
-				LaneOf: func(key Key) string { return lanes[key.ThreadID[0]-'0'] },
+				Calls: log, Lanes: lanesOf{log, func(key Key) string { return lanes[key.ThreadID[0]-'0'] }},
 				Linger: 2 * time.Millisecond, MaxBatchEvents: 4, MaxBatchBytes: 1 << 20, MaxBufferBytes: 1 << 20,
 				CheckEvery: time.Hour, CallTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler), ErrorOf: func(err error) error { return err },
 			})

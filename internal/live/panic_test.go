@@ -43,7 +43,7 @@ func TestAPanicEndsOneRecordingWithItsEventsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &panickyLog{modelLog: modelLog{random: rand.New(rand.NewPCG(1, 1)), events: map[string][]string{}}, of: "1"}
 		sender := NewSender(NewHub(HubConfig{}), SenderConfig{
-			Database: log, Linger: 2 * time.Millisecond, MaxBatchEvents: 4, MaxBatchBytes: 1 << 20, MaxBufferBytes: 1 << 20,
+			Calls: log, Linger: 2 * time.Millisecond, MaxBatchEvents: 4, MaxBatchBytes: 1 << 20, MaxBufferBytes: 1 << 20,
 			CheckEvery: time.Second, CallTimeout: time.Minute, Logger: slog.New(slog.DiscardHandler), ErrorOf: func(err error) error { return err },
 		})
 		sender.Start()
@@ -70,7 +70,10 @@ func TestAPanicEndsOneRecordingWithItsEventsKept(t *testing.T) {
 }
 
 // A panickyPoller panics in its first query.
-type panickyPoller struct{ queries int }
+type panickyPoller struct {
+	Calls   // no more of them
+	queries int
+}
 
 func (p *panickyPoller) Poll(context.Context, db.PollParams) ([]db.PollRow, error) {
 	if p.queries++; p.queries == 1 {
@@ -83,7 +86,7 @@ func TestAPanicInAPollLeavesTheHubPolling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		poller := &panickyPoller{}
-		h := NewHub(HubConfig{Queries: func(string) Poller { return poller }, Logger: slog.New(slog.DiscardHandler)})
+		h := NewHub(HubConfig{Calls: func(string) Calls { return poller }, Logger: slog.New(slog.DiscardHandler)})
 		topic := h.Join(Key{ThreadID: "t"})
 		defer h.Leave(topic)
 		h.Open(topic, Position{}, nil)

@@ -120,19 +120,19 @@ func (s *Sender) isolate(run *Run, work func() error) error {
 
 // call is a call of append_many: events of several runs, stored in one transaction.
 type call struct {
-	lane     *lane
-	database Database
-	runs     []*Run
-	counts   []int // of the events of each
-	size     int   // of all events and inputs, in bytes
-	params   db.AppendManyParams
+	lane   *lane
+	calls  Calls
+	runs   []*Run
+	counts []int // of the events of each
+	size   int   // of all events and inputs, in bytes
+	params db.AppendManyParams
 }
 
 // nextCall takes the runs that have waited longest from the queue of a lane.
 func (s *Sender) nextCall(l *lane) call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := call{lane: l, database: l.database}
+	next := call{lane: l, calls: l.calls}
 	for len(l.queue) > 0 && len(next.runs) < maxCallRuns && next.size < maxCallBytes {
 		run := l.queue[0]
 		l.queue = l.queue[1:]
@@ -277,7 +277,7 @@ func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 		alone.params.Wait = isLocked
 		err := s.send(alone)
 		switch {
-		case isMoved(err) && s.config.OnLane != nil && time.Since(since) < longestMove:
+		case isMoved(err) && s.config.Lanes != nil && time.Since(since) < longestMove:
 		case errors.Is(err, errLocked):
 			isLocked = true
 		case err == nil || !isCostly(err) && !isTimeout(err):
@@ -301,7 +301,7 @@ func (s *Sender) sendByItself(run *Run, isLocked bool) error {
 func (s *Sender) callOf(run *Run) call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	alone := call{lane: s.laneOf(run), database: s.config.Database}
+	alone := call{lane: s.laneOf(run), calls: s.config.Calls}
 	if run.hasMore() {
 		alone.add(run)
 	}
@@ -327,7 +327,7 @@ func (s *Sender) send(c call) error {
 			}
 		}
 		isFirst = false
-		return c.database.AppendMany(ctx, c.params)
+		return c.calls.AppendMany(ctx, c.params)
 	})
 	if err != nil {
 		return err

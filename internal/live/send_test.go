@@ -144,7 +144,10 @@ func TestOnlyBeginningsBringInputsAndParents(t *testing.T) {
 }
 
 // deadlines is a database that says how much time a call has.
-type deadlines struct{ appends chan time.Duration }
+type deadlines struct {
+	Calls   // no more of them
+	appends chan time.Duration
+}
 
 func (d deadlines) AppendMany(ctx context.Context, _ db.AppendManyParams) ([]db.AppendManyRow, error) {
 	end, _ := ctx.Deadline()
@@ -159,9 +162,9 @@ func (deadlines) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveR
 func TestALargeCallHasMoreTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		database := deadlines{make(chan time.Duration, 1)}
+		database := deadlines{appends: make(chan time.Duration, 1)}
 		s := newTestSender(t)
-		s.config.Database, s.config.CallTimeout = database, 30*time.Second
+		s.config.Calls, s.config.CallTimeout = database, 30*time.Second
 		for _, test := range []struct {
 			input, event int
 			want         time.Duration
@@ -171,7 +174,7 @@ func TestALargeCallHasMoreTime(t *testing.T) {
 		} {
 			run := s.Begin(t.Context(), RunConfig{Input: make([]byte, test.input)})
 			mustAdd(t, run, eventOf(test.event))
-			next := call{lane: s.onlyLane(), database: database}
+			next := call{lane: s.onlyLane(), calls: database}
 			next.add(run)
 			if err := s.send(next); err != nil {
 				t.Fatal(err)
@@ -184,7 +187,10 @@ func TestALargeCallHasMoreTime(t *testing.T) {
 }
 
 // moving is a node that loses the thread of all calls to another one, while a connection to it breaks.
-type moving struct{ calls int }
+type moving struct {
+	Calls // no more of them
+	calls int
+}
 
 func (m *moving) AppendMany(context.Context, db.AppendManyParams) ([]db.AppendManyRow, error) {
 	if m.calls++; m.calls == 1 {
@@ -198,7 +204,7 @@ func (*moving) KeepAlive(context.Context, db.KeepAliveParams) ([]db.KeepAliveRow
 }
 
 // cluster finds the thread of a call.
-type cluster struct{}
+type cluster struct{ Calls }
 
 func (cluster) AppendMany(_ context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error) {
 	return []db.AppendManyRow{{CallNo: 1, LastSeq: params.AfterSeqs[0] + 1}}, nil
@@ -215,9 +221,7 @@ func TestACallIsRepeatedWhileItsThreadIsMoved(t *testing.T) {
 		s := newTestSender(t)
 		s.config.CallTimeout, s.config.CheckEvery = time.Second, time.Hour
 		s.config.ErrorOf = func(err error) error { return err }
-		s.config.Database, s.config.LaneOf = cluster{}, func(Key) string { return "a" }
-		node := &moving{}
-		s.config.OnLane = func(string) Database { return node }
+		s.config.Calls, s.config.Lanes = cluster{}, lanesOf{&moving{}, func(Key) string { return "a" }}
 		s.Start()
 		run := s.Begin(t.Context(), RunConfig{RunID: "r", Seq: 1})
 		mustAdd(t, run, eventOf(10))

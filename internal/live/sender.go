@@ -35,11 +35,11 @@ type Sender struct {
 
 // lane is a database that is called by itself.
 type lane struct {
-	name     string
-	database Database
-	wake     chan struct{} // there is something to send, or it became urgent
-	alive    chan struct{} // holds one while agui.keep_alive is called
-	costly   chan struct{} // holds one for each call of a run that was too costly to share one
+	name   string
+	calls  Calls
+	wake   chan struct{} // there is something to send, or it became urgent
+	alive  chan struct{} // holds one while agui.keep_alive is called
+	costly chan struct{} // holds one for each call of a run that was too costly to share one
 
 	queue    []*Run    // those with events to send, the one that waits longest first
 	since    time.Time // when the queue was last empty
@@ -47,22 +47,12 @@ type lane struct {
 	answered time.Time // when the database last answered a call
 }
 
-// Database is what a sender calls: methods of *db.Queries.
-type Database interface {
-	AppendMany(ctx context.Context, params db.AppendManyParams) ([]db.AppendManyRow, error)
-	KeepAlive(ctx context.Context, params db.KeepAliveParams) ([]db.KeepAliveRow, error)
-}
-
-// SenderConfig holds what a sender needs. All of it is required but Linger, Relaxed, Strict, LaneOf and
-// OnLane.
+// SenderConfig holds what a sender needs. All of it is required but Linger, Relaxed, Strict, Lanes and
+// Scope.
 type SenderConfig struct {
-	Database Database
-	// LaneOf names the node of a cluster that has a thread, as far as that is known, and OnLane returns
-	// what calls that node alone. What it refuses because the thread is on another node (UI027) is sent
-	// to Database, which finds the thread. Both are nil for one database. The sender calls LaneOf with
-	// its lock.
-	LaneOf func(Key) string
-	OnLane func(lane string) Database
+	Calls Calls
+	Lanes Lanes  // nil: one database
+	Scope string // of the calls
 	// Linger is how long an event waits for others to share a call with.
 	Linger time.Duration
 	// MaxBatchEvents and MaxBatchBytes bound the events of one run in one batch, MaxBufferBytes the
@@ -116,18 +106,18 @@ func (s *Sender) Stop() {
 // laneOf returns the lane of a run. The caller holds the lock.
 func (s *Sender) laneOf(run *Run) *lane {
 	name := ""
-	if s.config.LaneOf != nil {
-		name = s.config.LaneOf(run.config.Key)
+	if s.config.Lanes != nil {
+		name = s.config.Lanes.LaneOf(run.config.Key)
 	}
 	if l := s.lanes[name]; l != nil {
 		return l
 	}
 	l := &lane{
-		name: name, database: s.config.Database,
+		name: name, calls: s.config.Calls,
 		wake: make(chan struct{}, 1), alive: make(chan struct{}, 1), costly: make(chan struct{}, maxCostlyCalls),
 	}
-	if s.config.OnLane != nil {
-		l.database = s.config.OnLane(name)
+	if s.config.Lanes != nil {
+		l.calls = s.config.Lanes.OnLane(name, s.config.Scope)
 	}
 	s.lanes[name] = l
 	if s.isBegun && s.background.Err() == nil { // after Stop, it does not wait for them
