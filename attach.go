@@ -92,14 +92,9 @@ func (s *Store) attach(ctx context.Context, threadID string, options AttachOptio
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AllRuns: allRuns, AfterSeq: options.AfterSeq, Shape: string(options.Shape), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, err
-	}
-	attachment := &Attachment{RunID: row.RunID, Status: Status(row.Status), Running: row.Running, Position: Position{row.Seq, row.RecordedAt}}
-	if attachment.Events, err = split(row.Events); err != nil {
-		return nil, fmt.Errorf("attach to thread %q: %w", threadID, err)
-	}
-	return attachment, nil
+	return attachmentOf(threadID, db.AttachPartRow{
+		RunID: row.RunID, Status: row.Status, Running: row.Running, Seq: row.Seq, RecordedAt: row.RecordedAt, Events: row.Events,
+	}, err)
 }
 
 // AttachPart returns one part of what Attach returns as a snapshot. A part is small, although a
@@ -116,14 +111,19 @@ func (s *Store) AttachPart(ctx context.Context, threadID string, options PartOpt
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), Part: int32(max(options.Part, 1)),
 		PartBytes: int32(cmp.Or(options.Bytes, PartBytes)), CustomsOf: string(cmp.Or(options.Custom, CustomOfHead)), Scope: s.scope,
 	})
+	attachment, err := attachmentOf(threadID, row, err)
+	return attachment, ErrorOf(err)
+}
+
+func attachmentOf(threadID string, row db.AttachPartRow, err error) (*Attachment, error) {
 	if err != nil {
-		return nil, ErrorOf(err)
+		return nil, err
 	}
-	attachment := &Attachment{
-		RunID: row.RunID, Status: Status(row.Status), Running: row.Running, Position: Position{row.Seq, row.RecordedAt}, NextPart: int(row.NextPart),
-	}
-	if attachment.Events, err = split(row.Events); err != nil {
+	events, err := split(row.Events)
+	if err != nil {
 		return nil, fmt.Errorf("attach to thread %q: %w", threadID, err)
 	}
-	return attachment, nil
+	return &Attachment{
+		RunID: row.RunID, Status: Status(row.Status), Running: row.Running, Position: Position{row.Seq, row.RecordedAt}, Events: events, NextPart: int(row.NextPart),
+	}, nil
 }

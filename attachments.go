@@ -30,16 +30,11 @@ func (s *Store) Attachments(ctx context.Context, threadID string, at At) ([]Mess
 	rows, err := s.of(threadID).Attachments(ctx, db.AttachmentsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	attachments := make([]MessageAttachment, len(rows))
-	for i, row := range rows {
-		attachments[i] = MessageAttachment{
+	return listOf(rows, err, func(row db.AttachmentsRow) MessageAttachment {
+		return MessageAttachment{
 			N: int(row.N), MessageID: row.MessageID, Type: row.Type, MIMEType: row.MimeType, Filename: row.Filename, Bytes: row.Bytes,
 		}
-	}
-	return attachments, nil
+	})
 }
 
 // AttachmentData returns what the attachment number n of a point of a thread holds.

@@ -96,14 +96,7 @@ func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint Check
 // Errors: ErrKeyCollision.
 func (c Checkpoints) List(ctx context.Context, threadID string, options CheckpointsOptions) ([]Checkpoint, error) {
 	rows, err := c.store.of(threadID).Checkpoints(ctx, db.CheckpointsParams{ThreadID: threadID, Namespace: options.Namespace, Scope: c.store.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	checkpoints := make([]Checkpoint, len(rows))
-	for i, row := range rows {
-		checkpoints[i] = checkpointOf(row)
-	}
-	return checkpoints, nil
+	return listOf(rows, err, checkpointOf)
 }
 
 // Lineage returns the checkpoints from the root to one of them. The root comes first.
@@ -113,17 +106,10 @@ func (c Checkpoints) Lineage(ctx context.Context, threadID string, checkpoint Ch
 	rows, err := c.store.of(threadID).CheckpointLineage(ctx, db.CheckpointLineageParams{
 		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
 	})
-	switch {
-	case err != nil:
-		return nil, ErrorOf(err)
-	case len(rows) == 0:
+	if err == nil && len(rows) == 0 {
 		return nil, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
 	}
-	checkpoints := make([]Checkpoint, len(rows))
-	for i, row := range rows {
-		checkpoints[i] = checkpointOf(db.CheckpointsRow(row))
-	}
-	return checkpoints, nil
+	return listOf(rows, err, func(row db.CheckpointLineageRow) Checkpoint { return checkpointOf(db.CheckpointsRow(row)) })
 }
 
 func checkpointOf(row db.CheckpointsRow) Checkpoint {

@@ -98,14 +98,7 @@ func (s *Store) ReleaseClaim(ctx context.Context, claim *Claim) error {
 // Errors: ErrKeyCollision.
 func (s *Store) Claims(ctx context.Context, threadID string) ([]Claim, error) {
 	rows, err := s.of(threadID).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: s.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	claims := make([]Claim, len(rows))
-	for i, row := range rows {
-		claims[i] = s.claimOf(threadID, row)
-	}
-	return claims, nil
+	return listOf(rows, err, func(row db.ClaimsRow) Claim { return s.claimOf(threadID, row) })
 }
 
 func (s *Store) claimOf(threadID string, row db.ClaimsRow) Claim {

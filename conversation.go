@@ -68,14 +68,7 @@ func (s *Store) ToolCalls(ctx context.Context, threadID string, options ToolCall
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AfterSeq: options.AfterSeq, Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	calls := make([]ToolCall, len(rows))
-	for i, row := range rows {
-		calls[i] = toolCallOf(row)
-	}
-	return calls, nil
+	return listOf(rows, err, toolCallOf)
 }
 
 func (s *Store) runToolCalls(ctx context.Context, threadID string, options ToolCallsOptions) ([]ToolCall, error) {
@@ -122,17 +115,12 @@ func (s *Store) Activities(ctx context.Context, threadID string, at At) ([]Activ
 	rows, err := s.of(threadID).Activities(ctx, db.ActivitiesParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	activities := make([]Activity, len(rows))
-	for i, row := range rows {
-		activities[i] = Activity{
+	return listOf(rows, err, func(row db.ActivitiesRow) Activity {
+		return Activity{
 			MessageID: row.MessageID, Type: row.ActivityType, Content: json.RawMessage(row.Content), RunID: row.RunID,
 			FirstSeq: row.FirstSeq, LastSeq: row.LastSeq, StartedAt: row.StartedAt, UpdatedAt: row.UpdatedAt,
 		}
-	}
-	return activities, nil
+	})
 }
 
 // SessionMessage is a message in the form that legacy sessions had before AG-UI.
@@ -168,14 +156,9 @@ func (s *Store) SessionMessages(ctx context.Context, threadID string, options Se
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		AfterSeq: options.AfterSeq, Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	messages := make([]SessionMessage, len(rows))
-	for i, row := range rows {
-		messages[i] = SessionMessage{
+	return listOf(rows, err, func(row db.SessionMessagesRow) SessionMessage {
+		return SessionMessage{
 			Seq: row.Seq, Type: row.Type, MessageID: row.MessageID, RunID: row.RunID, CreatedAt: row.CreatedAt, JSON: json.RawMessage(row.Payload),
 		}
-	}
-	return messages, nil
+	})
 }

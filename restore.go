@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
 // Message is a message of a conversation.
@@ -98,14 +99,9 @@ func (s *Store) Messages(ctx context.Context, threadID string, at At) ([]Message
 	rows, err := s.of(threadID).Messages(ctx, db.MessagesParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	messages := make([]Message, len(rows))
-	for i, row := range rows {
-		messages[i] = Message{ID: row.MessageID, Role: row.Role, JSON: json.RawMessage(row.Message)}
-	}
-	return messages, nil
+	return listOf(rows, err, func(row db.MessagesRow) Message {
+		return Message{ID: row.MessageID, Role: row.Role, JSON: json.RawMessage(row.Message)}
+	})
 }
 
 // State returns the state that agent and UI share, at a point of a thread.
@@ -140,17 +136,12 @@ func (s *Store) Interrupts(ctx context.Context, threadID string, at At) ([]Inter
 	rows, err := s.of(threadID).Interrupts(ctx, db.InterruptsParams{
 		ThreadID: threadID, RunID: orNull(at.RunID), AtSeq: orNull(at.Seq), AtTime: timeOrNull(at.Time), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	interrupts := make([]Interrupt, len(rows))
-	for i, row := range rows {
-		interrupts[i] = Interrupt{
+	return listOf(rows, err, func(row db.InterruptsRow) Interrupt {
+		return Interrupt{
 			ID: row.InterruptID, Reason: row.Reason, Message: row.Message, ToolCallID: row.ToolCallID, ExpiresAt: row.ExpiresAt, Expired: row.Expired,
 			JSON: json.RawMessage(row.Interrupt),
 		}
-	}
-	return interrupts, nil
+	})
 }
 
 // PendingToolCalls returns the ids of the tool calls that a run, or the head if run.RunID is empty,
@@ -180,14 +171,7 @@ func (s *Store) MalformedEvents(ctx context.Context, run RunRef, limit int) ([]M
 	rows, err := s.of(run.ThreadID).MalformedEvents(ctx, db.MalformedEventsParams{
 		ThreadID: run.ThreadID, RunID: orNull(run.RunID), MaxRows: pageSize(limit, 100), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	events := make([]MalformedEvent, len(rows))
-	for i, row := range rows {
-		events[i] = MalformedEvent(row)
-	}
-	return events, nil
+	return listOf(rows, err, func(row db.MalformedEventsRow) MalformedEvent { return MalformedEvent(row) })
 }
 
 // ReplayOptions say what Replay returns. The zero value is the head, as a snapshot.
@@ -209,12 +193,5 @@ func (s *Store) Replay(ctx context.Context, threadID string, options ReplayOptio
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Shape: string(options.Shape), Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	events := make([]json.RawMessage, len(rows))
-	for i, event := range rows {
-		events[i] = json.RawMessage(event)
-	}
-	return events, nil
+	return listOf(rows, err, func(event rawjson.Text) json.RawMessage { return json.RawMessage(event) })
 }

@@ -83,12 +83,8 @@ func (s *Store) Subagents(ctx context.Context, threadID string, options Subagent
 		ThreadID: threadID, RunID: orNull(options.At.RunID), AtSeq: orNull(options.At.Seq), AtTime: timeOrNull(options.At.Time),
 		Lineage: !options.NoLineage, Scope: s.scope,
 	})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	subagents := make([]Subagent, len(rows))
-	for i, row := range rows {
-		subagents[i] = Subagent{
+	return listOf(rows, err, func(row db.SubagentsRow) Subagent {
+		return Subagent{
 			ID: row.SubagentRunID, Depth: int(row.Depth), Name: row.Name, Description: row.Description,
 			ParentID: row.ParentSubagentRunID, ParentToolCallID: row.ParentToolCallID, ParentMessageID: row.ParentMessageID,
 			Status: SubagentStatus(row.Status), RunID: row.RunID, LastRunID: row.LastRunID,
@@ -97,6 +93,5 @@ func (s *Store) Subagents(ctx context.Context, threadID string, options Subagent
 			Result: json.RawMessage(row.Result), InterruptIDs: row.InterruptIds, ErrorMessage: row.ErrorMessage, ErrorCode: row.ErrorCode,
 			Usage: json.RawMessage(row.Usage),
 		}
-	}
-	return subagents, nil
+	})
 }

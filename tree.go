@@ -48,14 +48,7 @@ type RunPair struct{ A, B string }
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
 	rows, err := s.of(threadID).Runs(ctx, db.RunsParams{ThreadID: threadID, Scope: s.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	runs := make([]Run, len(rows))
-	for i, row := range rows {
-		runs[i] = runOf(row)
-	}
-	return runs, nil
+	return listOf(rows, err, runOf)
 }
 
 // Lineage returns the runs from the root to a run, or to the head if run.RunID is empty. The root
@@ -64,14 +57,7 @@ func (s *Store) Runs(ctx context.Context, threadID string) ([]Run, error) {
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrKeyCollision.
 func (s *Store) Lineage(ctx context.Context, run RunRef) ([]Run, error) {
 	rows, err := s.of(run.ThreadID).Lineage(ctx, db.LineageParams{ThreadID: run.ThreadID, RunID: orNull(run.RunID), Scope: s.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	runs := make([]Run, len(rows))
-	for i, row := range rows {
-		runs[i] = runOf(db.RunsRow(row))
-	}
-	return runs, nil
+	return listOf(rows, err, func(row db.LineageRow) Run { return runOf(db.RunsRow(row)) })
 }
 
 // Branches returns the branches of a thread in the order in which their last runs began.
@@ -79,17 +65,12 @@ func (s *Store) Lineage(ctx context.Context, run RunRef) ([]Run, error) {
 // Errors: ErrUnknownThread, ErrKeyCollision.
 func (s *Store) Branches(ctx context.Context, threadID string) ([]Branch, error) {
 	rows, err := s.of(threadID).Branches(ctx, db.BranchesParams{ThreadID: threadID, Scope: s.scope})
-	if err != nil {
-		return nil, ErrorOf(err)
-	}
-	branches := make([]Branch, len(rows))
-	for i, row := range rows {
-		branches[i] = Branch{
+	return listOf(rows, err, func(row db.BranchesRow) Branch {
+		return Branch{
 			RunID: row.RunID, Runs: int(row.Runs), ForkedFrom: row.ForkedFrom,
 			Status: Status(row.Status), LastSeq: row.LastSeq, IsHead: row.IsHead,
 		}
-	}
-	return branches, nil
+	})
 }
 
 // Head returns the run that began last. A new run that names no parent becomes its child.
