@@ -67,7 +67,8 @@ func NewCluster(nodes []Node, config *Config) *Store {
 
 // Nodes returns the names of the nodes of a cluster, in the order of NewCluster. nil: the Store is on
 // one database.
-func (s *Store) Nodes() (names []string) {
+func (s *Store) Nodes() []string {
+	var names []string
 	for _, node := range s.backend.nodes() {
 		names = append(names, node.Name)
 	}
