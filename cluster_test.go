@@ -697,7 +697,7 @@ func TestSessionsOfSeveralNodes(t *testing.T) {
 		for _, node := range nodes {
 			id := threads[node.Name][i]
 			refs = append(refs, pgagui.SessionRef{ThreadID: id})
-			documents = append(documents, json.RawMessage(fmt.Sprintf(`{"state":{"k":%d},"threadId":%q}`, len(refs), id)))
+			documents = append(documents, json.RawMessage(fmt.Sprintf("\n"+`{"state":{"k":%d},"threadId":%q}`, len(refs), id)))
 		}
 	}
 	versions, err := store.Sessions().SaveMany(t.Context(), documents)
