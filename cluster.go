@@ -206,19 +206,15 @@ func (c *cluster) nodes() (nodes []Node) {
 	return nodes
 }
 
-func (c *cluster) nodeOf(ctx context.Context, as caller, threadID string) (node string, err error) {
-	ended := again(ctx, func() (isMoved bool) {
-		var m *member
-		if m, err = c.memberOf(ctx, live.Key{Scope: as.scope, ThreadID: threadID}); m == nil {
-			return false
-		}
-		node = m.name
-		if err == nil { // another node would refuse this
-			_, err = as.queriesOn(m.db).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: as.scope})
-		}
-		return c.noteFailure(ctx, m, err)
-	})
-	return node, cmp.Or(ended, err)
+// nodeOf makes a small call for the thread, which finds it.
+func (c *cluster) nodeOf(ctx context.Context, as caller, threadID string) (string, error) {
+	key := live.Key{Scope: as.scope, ThreadID: threadID}
+	_, err := c.of(as, key).Claims(ctx, db.ClaimsParams{ThreadID: threadID, Scope: as.scope})
+	m, unknown := c.named(c.directory.nodeOf(key))
+	if unknown != nil {
+		return "", cmp.Or(err, unknown)
+	}
+	return m.name, err
 }
 
 func (c *cluster) positions(text string) (p positions, err error) {

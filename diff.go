@@ -107,10 +107,14 @@ func mergePatch(from, to json.RawMessage) json.RawMessage {
 // messagePlace is a message and where it stands. Of messages with the same id, the first of one
 // list belongs to the first of the other.
 type messagePlace struct {
-	id      string
-	nth     int
+	messageKey
 	index   int
 	message json.RawMessage
+}
+
+type messageKey struct {
+	id  string
+	nth int
 }
 
 func placesOfMessages(messages []json.RawMessage) ([]messagePlace, error) {
@@ -123,7 +127,7 @@ func placesOfMessages(messages []json.RawMessage) ([]messagePlace, error) {
 		if err := json.Unmarshal(message, &fields); err != nil {
 			return nil, fmt.Errorf("message %d: %w", i+1, err)
 		}
-		places[i] = messagePlace{id: fields.ID, nth: count[fields.ID], index: i, message: message}
+		places[i] = messagePlace{messageKey{fields.ID, count[fields.ID]}, i, message}
 		count[fields.ID]++
 	}
 	return places, nil
@@ -138,19 +142,15 @@ func diffMessages(from, to []json.RawMessage) ([]MessageDiff, error) {
 	if err != nil {
 		return nil, err
 	}
-	type key struct {
-		id  string
-		nth int
-	}
-	earlier := make(map[key]messagePlace, len(before))
+	earlier := make(map[messageKey]messagePlace, len(before))
 	for _, place := range before {
-		earlier[key{place.id, place.nth}] = place
+		earlier[place.messageKey] = place
 	}
 	var inBoth []int // the places at From of what both have, in the order at To
-	isThere := make(map[key]bool, len(after))
+	isThere := make(map[messageKey]bool, len(after))
 	for _, place := range after {
-		isThere[key{place.id, place.nth}] = true
-		if was, found := earlier[key{place.id, place.nth}]; found {
+		isThere[place.messageKey] = true
+		if was, found := earlier[place.messageKey]; found {
 			inBoth = append(inBoth, was.index)
 		}
 	}
@@ -158,12 +158,12 @@ func diffMessages(from, to []json.RawMessage) ([]MessageDiff, error) {
 
 	diffs := []MessageDiff{}
 	for _, place := range before {
-		if !isThere[key{place.id, place.nth}] {
+		if !isThere[place.messageKey] {
 			diffs = append(diffs, MessageDiff{ID: place.id, Change: MessageRemoved, Index: place.index, From: place.message})
 		}
 	}
 	for _, place := range after {
-		was, found := earlier[key{place.id, place.nth}]
+		was, found := earlier[place.messageKey]
 		diff := MessageDiff{ID: place.id, Index: place.index, From: was.message, To: place.message}
 		switch {
 		case !found:
