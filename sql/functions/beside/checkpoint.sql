@@ -1,3 +1,23 @@
+-- Checkpoints of workflow engines and of graphs (LangGraph), saved beside the log.
+--
+--   checkpoint         namespace, id, parent, document; names the version of each channel
+--   channel_value      each version of a channel once: a text, or ranges of part numbers
+--   channel_part       the elements of arrays, each once for its channel
+--   checkpoint_write   what the tasks of a graph wrote after it; it shares the parts
+--
+-- - Checkpoints of engines do not change and are not pruned. So the unique key alone gives the next
+--   number: a second writer waits for the first to commit, and numbers are in commit order.
+-- - Checkpoints of graphs are replaced when they are put a second time; parents and writes may come
+--   in any order; the newest has the greatest id. A parent that is not there yet has a row without
+--   a document, which readers do not see. It has no foreign key, which would need an index.
+-- - An array of 256 bytes or more is split into elements, which are found by a salted hash. A list
+--   that grows by one element at a time is one range. Arrays with white space between elements stay
+--   whole, because bytes do not change.
+-- - A run may be named before it begins in the log. agui.load_checkpoint goes up the lineage to the
+--   nearest checkpoint. So a branch of the conversation and the state of its graph are found
+--   together, without a place in the log that both would have to agree on.
+-- - Functions that read tables are PL/pgSQL, which keeps its plans: planning was half of a read.
+
 create or replace function agui_internal.check_checkpoint_ids(checkpoint_id text, namespace text, subject text, run_id text default null)
 returns void
 language plpgsql

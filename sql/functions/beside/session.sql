@@ -1,3 +1,29 @@
+-- Session state: the JSON documents that the parts of an agent keep of a conversation, such as
+-- memory or a todo list. They are no events and no part of what the UI sees, so they stand beside
+-- the log: one per thread, run and key, byte for byte.
+--
+--   load, key K, at run 7:   7 ─► 5 ─► 2 ─► 1 ─► the thread's own (run number 0)
+--                            the document that was saved nearest on the lineage
+--   agui.session_key         one row a key: the last version, and when something was saved last
+--
+-- - A branch and an old run bring their own state. A removal is a version without a document, which
+--   hides what earlier runs have.
+-- - A search goes from one run at which the key was saved to the next younger one, and climbs the
+--   lineage only as far as between the two (nearest_session_states, for all keys at once).
+-- - Versions number the documents of a key in its thread, whatever the run. The writer of the next
+--   one holds the row of agui.session_key. The unique key of the documents does not suffice: old
+--   versions are pruned, so an older snapshot could take the number of a pruned one.
+-- - A save compares the version that its writer has read with the one that a load returns now. A
+--   repeat whose answer was lost is refused: it looks like another writer who saves the same bytes.
+-- - No lock of the log is taken, so no append waits. The row of the thread is held for key share,
+--   which agui.erase waits for. In one transaction, append first and save then: the other order may
+--   end with 40P01.
+-- - Whole sessions of a thread are saved one after the other (session_lock_id): two without a
+--   common key could merge into one. agui.save_sessions takes threads, and the keys of each, in one
+--   order.
+-- - agui_internal.json_members passes members verbatim, also those that PostgreSQL's functions
+--   refuse.
+
 create or replace function agui_internal.ensure_writable_thread(thread_id text, scope text)
 returns uuid
 language plpgsql

@@ -1,3 +1,44 @@
+-- The rows that a call of agui.append, agui.append_many or agui.import_events writes.
+--
+-- An append stores the events of a call as one row of agui.batch, whose first seq is the last seq
+-- of the thread plus one. So seq counts 1, 2, 3, … in commit order. The lock of the thread
+-- (core/locks) makes this fair; the primary key (thread_key, first_seq) makes it correct: if
+-- another writer is first nevertheless, "on conflict do nothing" notices, and the call starts from
+-- the beginning.
+--
+--   next_place           The fast path: the next events of a run in progress, recognized by how
+--                        their text begins (core/inspect), take one look-up and one insert.
+--   append_events        Everything else: the life cycle of the run, its parent, claim and input.
+--   match_repeat         A writer says by after_seq what it has seen of its run. What the log has
+--                        behind that is compared byte for byte and not stored a second time.
+--   insert_imported      Events with times of their own. A batch spans 30 minutes at most, because
+--                        earlier_us is an array of int.
+--   refuse_log_change    The triggers that keep others from changing a batch or an input.
+--
+-- - The lock is taken in a statement of its own. A later statement, whose snapshot is younger,
+--   reads the status of the run and the end of the log together.
+-- - Any role can take an advisory lock, so no call waits for one longer than 5 seconds. A lock of
+--   the row would need a privilege, but costs each append WAL, and a new thread has no row.
+-- - Events stay the text that came. Append reads their life cycle only, in guarded text
+--   (core/json).
+-- - A call takes a bounded multiple of its size (TestMemoryOfLargeCalls in jobs). So checks search
+--   bytes, plans are generic, and of a large event only some members are read.
+--
+-- Agents break the protocol. The log keeps what the writer cannot have meant otherwise; `strict`
+-- refuses it:
+-- - Events after an end are accepted in the call that brings the end, and later with after_seq,
+--   while the run has no child and was not cut off. The run stays ended, last_seq and ended_at
+--   move, and the jobs process it once more.
+-- - What follows RUN_ERROR has no effect until a RUN_STARTED. status and end_seq are the error's.
+-- - A second RUN_STARTED needs after_seq, or the call that begins the run. It never changes the
+--   parent.
+-- - With after_seq 0 a run may begin with any event. Without it that is a mistake in the run id.
+--
+-- A parent beside the events takes precedence over RUN_STARTED. An input beside them applies at the
+-- first RUN_STARTED, or before the first event (agui_internal.input_places). A later RUN_STARTED
+-- would move it, so such a run without one gets no snapshot. Jobs store inputs in parts
+-- (upkeep/inputs), so readers use the view agui.input, never the table.
+
 create or replace function agui_internal.append_events(
     thread_id text,
     run_id    text,

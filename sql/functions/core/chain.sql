@@ -1,3 +1,23 @@
+-- The chain of hashes, which makes a change of the log evident, also one by the owner of the
+-- tables. docs/security.md says how to use it.
+--
+-- From the next run after agui.enable_chain on, each batch of a thread has a hash: SHA-256 over the
+-- previous hash of the thread, its first seq, the times and bytes of its events, and the id of its
+-- run (chain_link). The first batch of a run also covers parent and input, the first of a thread
+-- scope and thread id.
+--
+--   … ─► link 7 ─► link 8 ─► link 9    one append is one link
+--        └──── one batch ────┘         repack keeps the hash of the last link that it joins, and in
+--                                      `links` how many events each had: the others are computed
+--
+-- - There is one chain a thread, not one a run. The previous hash is in the batch that an append
+--   reads anyway. The order across runs is protected too, and a thread has one head hash.
+-- - A chained thread stays chained. Otherwise a batch without a hash could be one that was changed.
+-- - A chained thread stores no white space between events, because repack would not keep it.
+--   is_dense checks the text; a text with white space takes the slow path.
+-- - `pgagui verify --chain` computes every link in Go from the raw rows. It shares no code with
+--   these functions, which an owner could replace.
+
 create or replace function agui_internal.chain_beginning(thread_key uuid, parent_no int, input_hash bytea)
 returns bytea
 language plpgsql

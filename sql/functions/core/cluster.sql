@@ -1,3 +1,29 @@
+-- Which node of a cluster has a thread (docs/scale.md). A thread lives in one node, with its lock,
+-- the order of its events and all that is folded of it.
+--
+--   bucket_of                    10 bits of the key of a thread: one of 1,024 buckets
+--   agui_internal.bucket         the node of each bucket, and since which move (epoch)
+--   agui_internal.moved_thread   where single threads are that are being moved, or were moved alone
+--   agui_internal.pinned_scope   scopes whose threads are all in one bucket
+--
+-- Every function that names a thread gets its key from own_thread_key or visible_thread_key
+-- (core/tenants), which also ask for the node. If another node has the thread, the call fails with
+-- UI027, whose DETAIL says which.
+--
+-- - Each node has a copy of the map, but refuses calls only by what it says of its own buckets. So
+--   an old copy of the rest does no harm.
+-- - Readers look the thread up in their own snapshot and take no lock. If the snapshot sees that
+--   the thread is here, it sees its rows, which stay for some seconds after a move.
+-- - Writers share the lock of the bucket until their transaction ends (fenced_node_of), and look it
+--   up behind the lock. A move takes that lock alone, for the time of a commit (upkeep/move). A
+--   transaction with an older snapshot fails with 40001.
+-- - Each row of the map says whether there are pins at all (has_pins), so a call looks one up only
+--   then. Clients get no list of pins, which would name the tenants of others: they note the bucket
+--   that UI027 gives them for a scope.
+-- - Outside of a cluster this costs nothing: this_node() is a constant that the planner puts into
+--   each statement. set_node replaces the function.
+-- - Functions over no thread (lists, search, facts, jobs) answer for their node.
+
 create or replace function agui_internal.fenced_node_of(thread_key uuid)
 returns text
 language plpgsql

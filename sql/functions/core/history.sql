@@ -1,3 +1,30 @@
+-- Where and when something was said in a log: for agui.history, agui.tool_calls, agui.activities,
+-- agui.session_messages and agui.last_messages; and the usage that a run reports.
+--
+-- Contents come from the fold, snapshots included. Places come from the log, because no message
+-- carries its seq:
+--
+--   event_references   A whole lineage in one pass, for agui.tool_calls and its like. It costs
+--                      about as much again as reading the events.
+--   message_places     A page of a log read backwards, a thousand events at once, for
+--                      agui.last_messages.
+--
+-- - message_places reads until all messages of the page are found and the part that was read last
+--   brings none of them. Clients send the whole conversation with each run. So a message that only
+--   lists have is not at its beginning as long as the list before has it, too.
+-- - A place is in one run and depends on the log alone, never on snapshots. The cursor has the
+--   position and the first seq, from which the page before begins to read.
+-- - agui.history joins what streams token by token under one rule: a piece may pass another event
+--   only if that does not change what they mean together. So any other event of the run ends a
+--   group of pieces. What streams in parallel is joined separately.
+-- - A page of it ends before the event that would be one row, or byte, too many, and holds all
+--   events up to there, whatever groups are open. So its greatest last_seq says where the next page
+--   begins: nothing is missed and nothing comes twice, also while events are appended.
+-- - Times never fall along the log. So reads by time find their seq by binary search (core/read).
+--
+-- `go test ./test -run 'History|LastMessages'` compares pages of generated streams with the whole
+-- log.
+
 create or replace function agui_internal.event_references(leaf agui.run, at_seq bigint, types text[])
 returns setof agui_internal.event_reference
 language plpgsql

@@ -1,3 +1,36 @@
+-- Claims of runs, and the end of runs whose writer is gone. The lease itself is in core/lease.
+--
+--   a run is alive:   it gave a sign of life, a batch or seen_at, within its lease
+--   a run is stale:   agui.reap or the next run closes it: the ends of what is open (open_parts),
+--                     then RUN_ERROR, and run.cut_off_reason. Its writer then gets UI016, unless it
+--                     repeats what is stored.
+--   a claim:          the place of a run before its first event (agui_internal.claim)
+--
+-- Nothing but signs of life tells a dead writer from a slow one: a lock for the time of a run would
+-- not pass a pooler.
+--
+-- - There are two leases (lease_of). Heartbeats (agui.keep_alive) give the short one. A run whose
+--   events still come when its heartbeats have ended has a writer that sends none, and the long
+--   lease.
+-- - The time in which no writer could reach the server does not count (reachable_since): it may
+--   have started, recovered, or been promoted. Only agui.keep_alive and agui.reap write that row,
+--   at most every 10 seconds. No run is cut off until one of them has seen a promotion. agui.append
+--   reads this only if a run is in the way of the next one.
+-- - A recorder calls agui.keep_alive before it repeats an append. So after an outage its own runs
+--   cannot cut off those of others.
+-- - The first event of an agent may come a minute after the call. So agui.claim_run first checks
+--   what the beginning would check, determines the parent, and takes the place. The beginning
+--   deletes the claim in its transaction, and takes over parent and stop request.
+-- - A claim is a row of its own and no run. The log alone says which runs there are: a run without
+--   events would be an exception in every read, and a hole in the numbers once it expires.
+-- - While a claim is alive, no other run begins in the thread, unless one of them is parallel. Only
+--   beginnings look for claims, tokens do not.
+-- - An expired claim counts as none, is never revived, and is deleted by the next beginning or
+--   claim in its way. Deleting decides: if a heartbeat renews the row meanwhile, the statement
+--   examines it once more.
+-- - A repeated claim is recognized by the hash of its input: UI009 for the same run, so that a
+--   server can attach, UI007 for another.
+
 create or replace function agui_internal.close_stale_runs(head agui.run, subject text)
 returns boolean
 language plpgsql

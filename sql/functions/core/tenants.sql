@@ -1,3 +1,34 @@
+-- The keys of threads, and row-level security: how a role sees the threads of its own scopes only.
+-- docs/security.md says how to use it.
+--
+--   thread_key     hash of the scope (64 bits) │ hash of scope and thread id (64 bits)
+--                  so the threads of a scope are one range of keys
+--   agui_internal.tenant     the range of each mapped role; that of a pool comes from agui.scope
+--   tables and views         a policy: the key lies in the range of agui_internal.caller
+--   functions                own_key and its like refuse (42501) before anything is looked up;
+--                            visible_key and its like find nothing
+--
+-- - Functions of the schema agui and steps of jobs have the rights of the owner, to which no policy
+--   applies. So each first checks its caller. test/tenants_catalog_test.go lists the check of each,
+--   and fails for a function that is not listed. A procedure that commits runs with the rights of
+--   its caller: policies apply to it, and its steps check.
+-- - Reading functions are no invokers. The planner takes the range for 1/200 of a table, and chose
+--   plans that read all runs of a thread for each of them.
+-- - The caller is the role that is set, or else logged in: current_user is the owner here.
+-- - In a security-restricted operation (autovacuum, ANALYZE, REFRESH) the code of one role runs in
+--   the session of another. Only a command notices that, so checked_caller_role executes UNLISTEN,
+--   which does nothing otherwise. Commands do not run in parallel queries, so what needs its caller
+--   is not parallel safe. In a trigger no role has all scopes.
+-- - Off, it costs nothing: has_row_security() is a constant that the planner puts into each
+--   statement. set_row_security replaces it, and sessions plan again. It is stable: the value of an
+--   immutable function would stay in plans.
+-- - visible_key and the functions that it calls pin no search path, which would take a third of
+--   their time. All names in them are qualified.
+-- - Texts have no statistics, because EXPLAIN would show them. agui.erasure has salted keys, whose
+--   first half is the scope's as well.
+--
+-- `go test ./test -run Tenant` lets two tenants call every function at random.
+
 create or replace function agui_internal.map_role(role_name name, scope text, is_pool boolean, is_operator boolean)
 returns void
 language plpgsql

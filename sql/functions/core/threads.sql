@@ -1,3 +1,37 @@
+-- Lists of threads: how agui.threads returns a page at the cost of that page, and what keeps lists
+-- up to date.
+--
+--   agui.thread_activity     one row a thread: active_at, when a run last began or ended, and what
+--                            agui.set_thread sets
+--   a page                   a range of the index (scope, active_at, thread_key), read backward,
+--                            then two look-ups and the runs of each thread on it (show_threads)
+--   a cursor                 (active_at, half of the key): a place and not a thread, so it stays
+--                            valid when its thread moves or is erased
+--
+-- - Head, status and runs come from agui.run. Nothing of them is stored twice.
+-- - An append moves its thread when a run begins or ends, under the lock of the thread; tokens do
+--   not touch the row. Versions that a transaction leaves behind cannot be pruned before it
+--   commits. So one with many runs moves it eight times, and a deferred trigger once more
+--   (settle_activity).
+-- - agui.thread_activity is a table of its own, because compactors hold the row of agui.thread
+--   while they fold. They fill in a missing title last, unless the row is locked (fill_title). So
+--   no append waits for a compactor.
+-- - The title, if none is set, is the beginning of the first user message: of the input of the
+--   first run that brings one, or of the events of the call that begins a run, or of what
+--   compaction finds.
+-- - Archived threads have an index of their own. Both are ascending: new entries go to the end of
+--   the range of their scope, where PostgreSQL splits pages so that the left one stays full.
+-- - There is no index by agent or metadata, which each beginning and end would write. So a search
+--   examines at most 10,000 threads and its page may be empty: agui.thread_page says how far back
+--   it went.
+-- - agui.threads turns sorting off. The planner has no information about the limit, and would sort
+--   a large scope.
+-- - A pass over the pages shows no thread twice, and ends. A thread that becomes active moves above
+--   the cursor. An append takes its time before it commits, so one in a long transaction may appear
+--   below.
+--
+-- agui.verify finds a thread that is missing or behind its runs; agui.rebuild_snapshots repairs it.
+
 create or replace function agui_internal.fill_title(thread_key uuid)
 returns void
 language plpgsql

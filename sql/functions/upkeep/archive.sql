@@ -1,3 +1,25 @@
+-- Whole threads as rows for an archive, and back into another database. docs/archive.md says how to
+-- use it.
+--
+--    archived_tables    the only list of what an archive has
+--    archived_rows      the rows of a thread: table, columns, values as text
+--    begin_unarchive    creates the row of the thread, under its lock
+--    unarchive_rows     adds the others, only to a thread that its own transaction created
+--    finish_unarchive   checks
+--
+-- - Columns come from the catalog, so a new column is archived without a change. A test fails for a
+--   table or column that is in no archive and not derived.
+-- - Rows are copied, not appended: agui.append gives seqs and times and decides much. A copied row
+--   is equal, and a chain holds. No role may write to tables, so these functions do, for
+--   agui_maintainer.
+-- - Values travel by name and as text, from any version into any newer one. JSON is in JSON
+--   strings, which keep every byte.
+-- - content_digests hashes what a thread says: events with seqs and times, inputs, the rows of the
+--   other tables. Repack and compaction do not change it. So it tells whether an archive is up to
+--   date, whether a thread is there already, and whether what was stored is what was archived.
+-- - What depends on the key or the database is computed again: prints of parts, the scope's half of
+--   keys, the salted key of tombstones, run.changed_in.
+
 create or replace function agui_internal.archived_rows(thread_key uuid, out table_name text, out item text)
 returns setof record
 language plpgsql

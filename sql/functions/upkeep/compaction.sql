@@ -1,3 +1,35 @@
+-- Which runs to fold next, and the steps that fold them. `call agui.compact()` and jobs.Compact
+-- share the choice, the locks, the notes of failures (upkeep/jobs) and the snapshots
+-- (upkeep/snapshots); compact_sequence is the fold of the former.
+--
+--    choose_to_compact, choose_thread_to_compact   what is next, and a note of it
+--    steps_to_compact, sequence_to_compact         sequences of runs, each the parent of the next
+--    compact_sequence                              folds from the carried fold or a snapshot,
+--                                                  stores
+--    mark_compacted                                last: sets run.log_bytes
+--
+-- - Each run is folded once. The fold of a run is carried on to its child
+--   (agui_internal.carried_fold). Others may process the thread between two commits, so a carried
+--   fold counts only while the run and the snapshot that it points into are unchanged.
+-- - PL/pgSQL copies the carried fold a few times in each step. So a step takes runs whose log is as
+--   long as that fold, 16 KB to 1 MB, 500 runs at most: a thread takes time in proportion to its
+--   log. A snapshot is kept only at the end of a sequence, and a sequence ends where a branch
+--   begins.
+-- - PL/pgSQL sets up each expression once a transaction, which is half the cost of a short run. So
+--   up to 16 steps, each of another thread or branch, share a commit. Each is undone alone if it
+--   fails. What appends wait for is changed late, and titles at the end.
+-- - A run of one batch is marked as repacked, too: there is nothing to join.
+-- - With max_time a run is folded in pieces (fold_piece_end), and the clock is checked after each.
+--   When the time is over, what is there becomes a snapshot through the seq where the fold stopped,
+--   and the run stays in the queue. One piece is always done, so each call makes progress.
+--   jobs.Compact stores no such snapshots, because a fold in Go takes a fraction of the time.
+-- - A sequence of the database, which keeps its value without a commit, says which step began last
+--   (compaction_progress). If the process is killed, the next call counts an attempt at that run
+--   and does it after all others (note_interruption).
+-- - The job in Go keeps an open fold for each run of a thread, in the order of seq, and commits
+--   once a thread. It sends statements together, because waiting for the server costs more than a
+--   short fold.
+
 create or replace function agui_internal.choose_thread_to_compact(from_at timestamptz, due_by timestamptz, passed_over uuid[])
 returns agui_internal.compaction_step
 language plpgsql

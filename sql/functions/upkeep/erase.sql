@@ -1,3 +1,20 @@
+-- Erasure of a thread, and which threads are old enough for it. docs/erasure.md says what remains
+-- elsewhere.
+--
+-- erase_thread removes all rows of a thread in one transaction, under its lock. A tombstone stays
+-- in agui.erasure: when, by whom, why, the random uid of the thread, and a hash of its key with a
+-- salt that only the owner can read, so no name can be tried against the table.
+--
+-- - An append that would bring the thread back gets UI014 until agui.lift_erasure. That is checked
+--   only while the log of a thread is empty.
+-- - A job checks the age of a thread once more under the lock, and skips threads with a run whose
+--   writer is alive.
+-- - A held thread (agui.hold) is refused with UI025, and a job skips it. agui.set_hold locks the
+--   row of the thread as writers do. So a hold is there before an erasure looks, or waits for its
+--   end.
+-- - Erase, repack and the split of inputs pass the triggers by a setting of the transaction
+--   (allow_log_change), which counts for the owner of the tables only.
+
 create or replace function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval default null)
 returns agui.erasure
 language plpgsql

@@ -1,3 +1,36 @@
+-- Facts about runs, taken from the log once: for reports over all conversations, the list of open
+-- questions, and the search.
+--
+--    project_step     the next 200 changed runs (run.changed_in) below the horizon of the snapshot
+--    facts_of_runs    one pass over their batches
+--    project_runs     into projected_run, projected_call, projected_interrupt, projected_usage
+--    projection       (agui_internal) the place; the first call, also in another cluster, reads all
+--                     runs by key
+--
+-- - A row is a function of the log of its run alone, so the order in which runs are read does not
+--   matter, and a rebuild gives the same rows. The exception: a child may bring results of calls
+--   with its input. So the calls of a run are stored before the answers of its children are looked
+--   for, and its children are projected with it. Such a result is a row of its own run, which the
+--   view joins.
+-- - A group that fails is read run by run. What fails alone gets a note, by which it is found
+--   again. Go and SQL call the same step.
+-- - Runs and facts are looked up one by one (offset 0): a plan that joins them, made while a table
+--   was empty, would read all of it in each step.
+-- - An interrupt waits until another run of its thread begins, or it expires. Beginnings write no
+--   facts, so is_open says that it may wait, and agui.waiting asks still_waits of each row. The job
+--   closes what a thread asked when it comes to a later run of it, and what has expired
+--   (settle_interrupts). A closed one never waits again. Null, from before the column, counts as
+--   open.
+-- - With agui.enable_search the same step stores the texts of messages, each once in its thread,
+--   for the first run that the job finds it in. A view over snapshots would miss branches that
+--   ended. If a run no longer says a text, the runs of its thread are read once more for it.
+-- - The scope and the role are words of the index, which no parser makes of a text. The search has
+--   the rights of the owner and checks the caller's scopes first, because @@ is not leakproof: a
+--   policy would keep the planner from the index.
+-- - Facts have no version of rules. They stay until the job has read their run again.
+--
+-- `make bench ARGS=facts` compares its CPU with that of compaction.
+
 create or replace function agui_internal.failures_of_run(run agui.run, until bigint)
 returns setof agui_internal.tool_failure
 language plpgsql

@@ -1,3 +1,30 @@
+-- Inputs of runs become parts that are stored once. Clients send the whole conversation with each
+-- run, so whole inputs would grow with the square of a thread. Compaction first splits those of 4
+-- KB or more (split_inputs), in at most half of its time.
+--
+--    run_input.skeleton   the text around the parts
+--    run_input.sections   the numbers of the parts, by kind: a history that grows is one range
+--    input_part           each message, member of the state, tools and context once a thread, found
+--                         by a short hash (print) and compared
+--
+-- agui_internal.joined_input puts the text together, and the view agui.input gives it, whether the
+-- row is whole or in parts. All readers of the text use the view.
+--
+-- - A step splits up to 4 MB or 100 inputs of one thread, under the row of the thread, so appends
+--   do not wait. It reads each text back, byte for byte, before it commits.
+-- - An input that would not come back, one without parts, and one of more than 16 MB stays whole. A
+--   member stays in the skeleton if its elements, joined by `,` or `, `, are not its text.
+-- - Messages that an input has in common with the one before it are compared, not parsed
+--   (known_messages), so a turn costs in proportion to what is new.
+-- - Parts never change, go with their thread, and are never derived from snapshots, which can be
+--   deleted. A message of a snapshot and a part with the same text are stored once; either may come
+--   first (part_of_message, store_input_parts).
+-- - The queue is run_input.split_at. The inputs of runs then count with the parts that came with
+--   them (run.log_bytes), and snapshots that this does not pay for are dropped.
+-- - Below 4 KB, in a thread of two runs, the rows of the parts take as much as they save.
+--
+-- `go test ./jobs -run GrowingHistory -v` shows sizes.
+
 create or replace procedure agui_internal.split_inputs(max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves

@@ -1,3 +1,32 @@
+-- Steps, locks and notes of failure that all jobs share. Each job exists as a procedure, for psql
+-- and pg_cron, and in Go (package jobs). Both call the same steps.
+--
+--    job_lock_id     one process at a time does a job; if the lock is taken, the job ends without
+--                    an error
+--    hold_thread     a step waits 200 ms at most; locked threads are skipped and retried at the end
+--    note_attempt ─► the work of the run ─► note_success, in the transaction of the work
+--                    an error ─► note_failure ─► back_off: 1, 2, 4 minutes … a day
+--
+-- - Locks are transaction-level, for PgBouncer. A procedure takes its lock once more after each
+--   commit. jobs.Job.Run holds it in an idle transaction of a connection of its own, and ends if
+--   that is lost. The lock saves work; it is not what makes jobs correct.
+-- - A taken lock is an error if its holder may do no job, or has held it for a day
+--   (job_lock_problem).
+-- - No run stops a job. A note is committed before a run begins, so it remains if the process is
+--   killed, and the next call does that run after all others. The commit of one run carries the
+--   note of the next, so a note costs no commit.
+-- - From an error on, or from the second attempt, the job waits for the backoff. Errors that say
+--   nothing of the run (a lock, a full disk, a privilege) do not count; failure_kind alone classes
+--   them.
+-- - The unit is the run: those that continue from it wait, other branches proceed. jobs.Compact
+--   notes a thread once (run number 0); `call agui.compact()` notes each run of a transaction. If a
+--   group fails, or has such a note, it is processed run by run.
+-- - agui.quarantine shows what failed, agui.lag counts it, agui.retry lets the next call retry at
+--   once. Reads refuse a run only for errors that speak against the run itself (fold/read).
+-- - A job that receives SIGTERM finishes the thread in progress, within the grace period
+--   (jobs.WithGrace).
+-- - Statements of jobs are planned once (begin_step; sql/schema/README.md, Migrations).
+
 create or replace function agui_internal.allow_log_change(allowed boolean)
 returns void
 language sql

@@ -1,3 +1,44 @@
+-- Threads and buckets from one node of a cluster to another while they are in use. Package cluster
+-- calls these steps; core/cluster has the guard that they rely on.
+--
+-- A bucket is moved thread by thread, each with a short pause of its own:
+--
+--    1 fence      fence_threads, on the source: waits for writers, notes the new node, commits.
+--                 Calls are sent to the other node from then on, and clients wait.
+--    2 copy       receive_thread and upkeep/archive, on the target, in one transaction: rows, their
+--                 hashes, the log verified. With its commit the target has the thread.
+--    3 hand over  hand_over_buckets on the source, receive_buckets on the target, then on the
+--                 others, once no thread and no claim of a bucket is left
+--    4 remove     remove_moved_thread, on the source, two seconds later, for reads in progress
+--
+-- - At most one node takes writes, whatever is killed or lost: the fence is committed before the
+--   copy, and the copy is one transaction. The next mover finds what is left: it copies what is
+--   fenced and not copied, and removes rows of threads that are elsewhere, after it has asked node
+--   after node which one has the thread. If none names itself, the node that fenced it last
+--   (moved_at) has the only copy; clocks must agree better than the time between two moves of one
+--   thread.
+-- - If a copy fails for certain, the source takes the thread back. If the answer to the commit was
+--   lost, the thread stays fenced until the next move.
+-- - These commits wait for the disk, whatever synchronous_commit says (hold_next_move). A failover
+--   to a standby that lagged takes them back nevertheless, so the standby has to be synchronous.
+-- - No step of an earlier mover changes anything behind the next one. A mover holds the lock of
+--   moves and that of its random token on each node (begin_move). Each step shares the lock of
+--   steps, then finds out whether one session still holds both (begin_move_step), and is refused
+--   otherwise. The next mover takes the lock of steps alone once, so it waits for each step that
+--   has begun.
+-- - A pin (pin_scope) changes the bucket of all threads of a scope. Each node first notes the
+--   threads that it has as moved alone, behind the locks of all its buckets. The node that had the
+--   whole scope comes first, and the one that gets it last. So one node at most takes a new thread.
+-- - Threads that were moved alone come along when their bucket is moved. forget_moved_threads then
+--   removes those rows.
+-- - What an archive has goes along, and all tombstones. Snapshots, facts and texts of the search do
+--   not: the jobs of the target make them.
+-- - Positions of two nodes cannot be compared, so readers of changes get moved runs once more. What
+--   they have noted of the thread goes along (readers_of_thread, receive_readers). Requests that
+--   wait stay on the source, which makes no new ones.
+-- - A bucket is not copied as a whole: copied rows would have to be hidden from lists and jobs
+--   until the end, and the pause would grow with what is written meanwhile.
+
 create or replace function agui_internal.begin_move(token bigint)
 returns boolean
 language plpgsql

@@ -1,3 +1,24 @@
+-- The small batches of ended runs become large ones.
+--
+-- PostgreSQL compresses a row from 2 KB on, so the batches of a live agent, a few events each, take
+-- several times what they take joined. Once a run has ended longer ago than agui.repack_after,
+-- adjacent batches of it are joined, up to 64 KB or 1,000 events.
+--
+--    batch 7 │ batch 8 │ batch 9   ─►   batch 7   recorded_at: that of the last event
+--                                                 earlier_us: how much earlier each event came
+--                                                 links: how many events each link of a chain had
+--
+-- - Bytes, seqs and times stay. Before a commit repack_run reads back what it wrote and compares.
+-- - It holds the advisory lock of the thread, as appends do, and writes the row of the thread, so a
+--   transaction with an older snapshot gets 40001. A statement sees the batches before or after,
+--   never between. Readers that continue by seq find the batch with the next seq, whatever its
+--   borders.
+-- - A long run takes pieces of 50,000 events, because appends to the thread wait meanwhile.
+-- - A smaller log pays for fewer snapshots. prune_snapshots drops the others, unless another
+--   transaction holds the thread.
+-- - It passes the triggers that protect the log by a setting of the transaction (allow_log_change),
+--   which counts for the owner of the tables only.
+
 create or replace function agui_internal.next_to_repack(
     near        uuid,
     older_than  interval,

@@ -1,3 +1,13 @@
+-- Which threads the rules (agui.retention) concern, and what is done to them.
+--
+--    agui.retention ─► due_actions(thread): what the rules say of it now
+--    a plan         ─► due_actions of all threads (threads_due)
+--    retain_thread  ─► evaluates them once more under the lock of the thread, then acts
+--
+-- There is no rule to keep the last checkpoints of a thread. Checkpoints are numbered without gaps,
+-- which agui.verify checks, and their values share the parts of channels: a part could go only if
+-- all others were rewritten. remove_checkpoints removes all.
+
 create or replace function agui_internal.retain_thread(thread_key uuid, action text)
 returns boolean
 language plpgsql

@@ -1,3 +1,17 @@
+-- After an upgrade that changed the rules of folds: what older rules have stored. The version of
+-- the rules stands in protocol/events.json and with each snapshot. It counts up when a release
+-- gives stored events another meaning.
+--
+-- - A snapshot of other rules is not used: reads fold the log (agui_internal.rules).
+-- - A migration of that release puts a row into agui_internal.older_rules. apply_rules continues
+--   from there in steps, called by compact and project: statuses of runs become what their logs
+--   say, and snapshots of older rules are dropped. Compaction makes them again. The last step has
+--   agui.project() read all runs. agui.verify leaves statuses alone until then.
+-- - Webhooks send nothing about what is corrected.
+-- - A program asks for the limits of folds, and names its rules (limits_of_folds). With others than
+--   those of the database it is refused. So an older worker cannot store what the new rules do not
+--   say.
+
 create or replace function agui_internal.apply_rules()
 returns int
 language plpgsql

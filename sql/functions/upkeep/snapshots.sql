@@ -1,3 +1,29 @@
+-- Snapshots as they are stored, and which to keep.
+--
+-- A snapshot is ranges of message numbers, a state, interrupts and open lanes. A version of a
+-- message is stored once for all snapshots and branches of its thread, and is deleted with the last
+-- that has it. A snapshot for every run would grow with the square of a thread. So:
+--
+--   the tip          the youngest run that has ended always has one
+--   any other run    keeps one only if the log since the last kept one on its lineage takes at
+--                    least twice as many stored bytes as it does (is_worth_keeping, snapshot_bytes)
+--
+-- All snapshots together then stay smaller than the log that they stand for, and a read folds in
+-- proportion to what it returns.
+--
+-- - 2,500 events behind the last kept snapshot, messages that the tip has too do not count: they
+--   are stored in any case. Short messages that streamed as tokens take more bytes than their log,
+--   which compresses well, and a thread of 1,000 runs would have no snapshot but that of its tip.
+-- - A snapshot is weighed by its uncompressed size before it is written, and by what it really
+--   takes when the tip moves on. When the log shrinks (repack, inputs in parts), prune_snapshots
+--   drops those that it no longer pays for.
+-- - run.log_bytes marks a run as processed. It is set last, and only if last_seq is what was
+--   folded: a writer may have continued meanwhile and does not wait for a compactor.
+-- - Siblings share versions. So a step that writes or drops snapshots holds the row of the thread.
+-- - A message with the text of a part of an input points to the part (part_of_message).
+-- - The result of a job's fold is trusted. agui.verify finds a snapshot that is not what the log
+--   says.
+
 create or replace function agui_internal.add_messages(
     thread_key  uuid,
     message_nos int[],

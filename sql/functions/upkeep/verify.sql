@@ -1,3 +1,22 @@
+-- Checks of a thread: its log, and what is derived from the log.
+--
+--    verify_log         rows of thread, run, batch, input, chain     only reported
+--    verify_references  snapshots and what they share, lists, facts  agui.rebuild_snapshots repairs
+--    verify_snapshots   each snapshot beside a fold of the log       agui.rebuild_snapshots repairs
+--
+-- - agui.rebuild_snapshots refuses while the log is damaged (UI015): a snapshot may hold what the
+--   log has lost.
+-- - What an agent did against the protocol is a note (severity), not damage: events after an end, a
+--   second or a missing RUN_STARTED, another thread, parent or input than its writer gave.
+-- - No check may fail on what it checks. If the tree is broken, it uses only run numbers, which
+--   fall from child to parent, so nothing runs in circles. An incomplete lineage is not folded.
+--   Batches and folds that raise an error are reported as such. A parallel query cannot catch
+--   errors before PostgreSQL 17, so these functions are not parallel safe.
+-- - jobs.Verify reads a thread in one REPEATABLE READ transaction and folds it in Go from the first
+--   event, without trusting any snapshot. agui.verify folds in SQL, each snapshot continuing from
+--   one that is already proven. Both report the same in the same words.
+-- - A changed text that is still an event shows only in a snapshot that covers it, or in a chain.
+
 create or replace function agui_internal.has_activity_since(thread_key uuid, since timestamptz)
 returns boolean
 language sql

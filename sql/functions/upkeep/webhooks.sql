@@ -1,3 +1,30 @@
+-- Requests of webhooks: which ends of runs get one, and what came of them.
+--
+--    agui.changes ─► add_webhook_requests ─► agui_internal.webhook_request ─► claim ─► HTTP ─► note
+--    from the        requests and position,  one row an end                   without a transaction
+--    position on     in one transaction
+--
+-- - Nothing is lost and nothing is added twice, because requests and position are one transaction.
+--   All scopes are read even for a webhook of one scope: a position that stays behind would make
+--   each read longer.
+-- - An end is run.end_seq. It names the request: event_id is a hash of the run, the end and the
+--   kind. So events after the end add nothing, a run that ends once more adds a request, and a read
+--   of all runs in another history of transactions finds the requests that exist.
+-- - A row stays for 30 days, and an older end gets none, so rows can be deleted without being made
+--   again. The body is stored, because the run may change before the last attempt, and removed once
+--   it is sent.
+-- - A request is claimed with skip locked and a lease of a minute (next_at). If the process dies,
+--   another one sends it. Eight are on their way to an endpoint at once; one that gives no answer
+--   rests for 30 seconds.
+-- - internal/webhook signs a request, and checks the address in the dialer, after the name is
+--   resolved.
+-- - A copy of a database must not send. So an endpoint belongs to a database (sends_from: system
+--   identifier and oid), and workers of another one get nothing until agui.take_over_webhooks. The
+--   timeline is no part of it, so that a promoted standby continues without an operator. The price:
+--   a physical copy cannot be told from a promoted standby.
+-- - After an upgrade of rules, a run that is corrected gets a row that says so instead of a
+--   request.
+
 create or replace function agui_internal.add_webhook_requests(
     webhook text, after text, moved_to text, scopes text[], thread_ids text[], run_ids text[]
 )
