@@ -307,7 +307,7 @@ comment on type agui_internal.fold_message is
     '(agui_internal.json_guard).';
 
 -- The small fields of a message or tool call while agui_internal.fold_events has the conversation
--- taken apart. sql/functions/fold/README.md draws the nodes. They are counted from 1; a link is the
+-- taken apart. sql/functions/fold/nodes.sql draws the nodes. They are counted from 1; a link is the
 -- number of another node.
 create type agui_internal.fold_node as (
     -- what it is

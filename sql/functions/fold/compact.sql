@@ -1,7 +1,22 @@
--- One step may produce something that the next step can compact further. So the steps are repeated
--- until nothing changes, which the second step usually confirms on a stream that is short by then.
--- A stream that does not reach a fixed point is only repaired. Either way the function is
--- idempotent: compacting the result gives the same result.
+-- agui.compact_events: a shorter stream with the same result, run by run, as
+-- compaction.CompactEvents makes it in Go.
+--
+--   shape stream     each message and call as a start, one piece and an end, where it began
+--   shape snapshot   one MESSAGES_SNAPSHOT and one STATE_SNAPSHOT before the end of the last run.
+--                    Earlier runs have the shape stream, because a list in each would grow with the
+--                    square.
+--
+--    events ─► repaired (fold/repair) ─► compact_runs ─► compared ─► repeated until nothing changes
+--                                        rules for       both folded
+--                                        ordinary streams
+--
+-- - Events that carry something of their own stay as they are, in order.
+-- - compact_step folds each compact form and compares it with the original. If an odd stream would
+--   mean something else in it, the next safer form is used, and in the last resort the run as it
+--   came. So the rules of compact_runs need to cover ordinary streams only.
+-- - One step may produce something that the next can compact further. A stream that does not reach
+--   a fixed point is only repaired. So the function is idempotent.
+
 create or replace function agui.compact_events(events json, shape text default 'stream')
 returns json
 language plpgsql

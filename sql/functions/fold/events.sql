@@ -1,19 +1,44 @@
--- The reducer in SQL: applies the following events to the result of a lineage so far.
--- agui_internal.fold_steps translates the events to steps. This function executes each step, in
--- phases: whole, load, find, make, place, open, change. agui_internal.fold_settle writes the
--- result. README.md, in the folder above, draws the nodes and follows an example.
--- The conversation is taken apart into nodes: messages and tool calls, numbered in the order of
--- their creation, those that were loaded first. PL/pgSQL changes an element of an array in place,
--- but copies an array that it passes to a function which changes it. So all code that changes the
--- arrays of nodes is in this function; those that it calls only read them. No step copies a large
--- text.
--- Invariants between two steps: If several messages or calls have one id, agui_internal.fold_find
--- returns the first one in the conversation. The tool calls of a message are in the order of their
--- nodes. The first `untouched` messages are those of `result`, in their places.
--- If the fold has a time limit, the last segment is folded in pieces, each by a call of
--- agui_internal.fold_steps, which creates all of its steps before it returns the first one. Nodes
--- are kept from one piece to the next. Pending patches are applied between two pieces when there
--- are many, so that little is left to do when the time is over.
+-- The reducer in SQL. The one in Go is compaction/; neither needs the other. docs/reducer.md lists
+-- what each type of event does.
+--
+--    agui.batch          fold_steps                 fold_events                      fold_settle
+--    ┌────────┐  events  ┌──────────────┐   steps   ┌────────────────────┐   nodes   ┌───────────┐
+--    │ {…},{…}│ ───────► │ one event:   │ ────────► │ the conversation:  │ ────────► │ nodes to  │
+--    │ {…},{…}│          │ is it valid, │  an       │ find, make, place, │  once a   │ messages  │
+--    └────────┘          │ which stream │  eighth   │ open, change       │  fold     └─────┬─────┘
+--                        └──────────────┘           └────────────────────┘                 │
+--                          fold/steps                 ▲                                    │
+--                                 agui_internal.fold ─┘◄───────────────────────────────────┘
+--                                 (messages, state, interrupts, open lanes)
+--
+-- fold_events executes each step in phases:
+--   whole    a step for the whole conversation: a MESSAGES_SNAPSHOT, a limit, the end
+--   load     the messages so far become nodes (fold/nodes)
+--   find     the first node with the id of the step
+--   make     a new message or call; or the node that was found is touched
+--   place    a new message goes to the end or, as the result of a call, behind the message of the
+--            call
+--   open     what is touched is taken apart
+--   change   heads change at once; pieces, metadata and patches wait for fold_settle
+--
+-- - The official client decides what is right, and both reducers write the same bytes: members in
+--   the order of the client, a string that an event brings in its usual spelling, any other value
+--   as it came, what patches changed as jsonb prints it.
+-- - Between two steps: if several messages or calls have one id, fold_find returns the first one in
+--   the conversation; the calls of a message are in the order of their nodes; the first `untouched`
+--   messages are those of `result`, in their places.
+-- - PL/pgSQL changes an element of an array variable in place, but copies an array that it passes
+--   to a function which changes it. So all code that changes the arrays of nodes is in fold_events.
+--   No step copies a large text, and a loop over a query mentions only what it unnests.
+-- - Strings are joined as guarded JSON text (core/json), never decoded and encoded. A message that
+--   no event changes stays untouched text.
+-- - A fold with a time limit folds its last segment in pieces, keeps the nodes between them, and
+--   applies pending patches, so that little is left when the time is over.
+-- - Hot helpers have no SET clause, which costs as much as they do, and qualify every name. Those
+--   in SQL are neither strict nor contain a query, so that they are inlined.
+-- - After a change: go test ./test -run 'Golden|Fold|ReducersAgree|Bytes|Patch|Limits|Linear', then
+--   make fuzz STREAMS=5000.
+
 create or replace function agui_internal.fold_events(
     start agui_internal.fold,
     thread_key uuid,

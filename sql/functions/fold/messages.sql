@@ -1,11 +1,15 @@
--- Rules of MESSAGES_SNAPSHOT: A message named in the snapshot is replaced by the version of the
--- snapshot, at its present place. New ones follow in the order of the snapshot. Other messages are
--- removed. Activities and reasoning often exist only in the client: they stay unless the snapshot
--- contains any of their role. For activities, the metadata may state which types the snapshot is
--- authoritative for.
--- If several messages have an id that the snapshot names, they become one message at several
--- places, with one number.
--- Most messages of a snapshot equal those present, byte for byte, and need no parsing.
+-- A list of messages, of a MESSAGES_SNAPSHOT or an input, read as the official client reads it.
+--
+-- - A message that a snapshot names is replaced by the version of the snapshot, at its present
+--   place. New ones follow in the order of the snapshot. Other messages are removed.
+-- - Activities and reasoning often exist only in the client. They stay, unless the snapshot
+--   contains any of their role. For activities, the metadata may state for which types the snapshot
+--   decides.
+-- - If several messages have an id that the snapshot names, they become one message at several
+--   places, with one number.
+-- - Most messages of a snapshot equal those present, byte for byte, and are not parsed. A list that
+--   names few of many messages has a fast path (fold_few_messages).
+
 create or replace function agui_internal.fold_snapshot_messages(before agui_internal.fold, messages json, metadata json)
 returns agui_internal.fold
 language plpgsql

@@ -1,3 +1,39 @@
+-- Messages and tool calls while they are folded: each is a node, counted from 1. Its small fields
+-- are one agui_internal.fold_node in one array; its texts are in arrays beside:
+--
+--                1                2                3                4
+--             ┌────────────────┬────────────────┬────────────────┬────────────────┐
+--    nodes    │ loaded message │ loaded message │ new message    │ call of node 3 │
+--             │ following 2    │ following 3    │ last_call 4    │ parent 3       │
+--             ├────────────────┼────────────────┼────────────────┼────────────────┤
+--    bodies   │ {"id":"u1",…}  │ {"id":"a1",…}  │                │                │  the whole
+--             text,
+--             ├────────────────┼────────────────┼────────────────┼────────────────┤  until it
+--                                                                                    changes;
+--    heads    │                │                │ {"id":"a2",…,  │ {"id":"c1",…,  │  then the
+--             members
+--             │                │                │ "toolCalls":   │ "arguments":   │  that stay,
+--                              with
+--             │                │                │ "\\calls"}     │ "\\content"}}  │  marks
+--             ├────────────────┼────────────────┼────────────────┼────────────────┤
+--    contents │                │                │                │ ""             │  what the
+--                              string
+--             └────────────────┴────────────────┴────────────────┴────────────────┘  began with
+--
+--    changes    (4, grow, "{\"q\":")  (4, grow, "1}")  …      in the order of the steps
+--    large      long parts of heads, which would be copied in each step: "\\1", "\\2", …
+--
+-- - A text is no field of the composite: each assignment to a field copies the whole element.
+-- - Marks in a head show where the parts belong: "\\content", "\\metadata", "\\calls" (fold_open,
+--   fold_close), and "\\7" a part in `large` (fold_shrink, fold_fill). Guarded text never contains
+--   such strings otherwise.
+-- - The order of the conversation is the chain `following`.
+-- - fold_find finds a node by its key: the id of a message, or 'call ' and the id of a call. Of
+--   calls with one id the first alone is in the index, and the others follow it (next_same).
+-- - A message at several places is one node with others that point to it (same_as). It changes at
+--   its first place only. So before an activity changes there, the nodes are settled, and the place
+--   becomes a message of its own.
+
 create or replace function agui_internal.fold_call_name(call text, large text[])
 returns text
 language plpgsql

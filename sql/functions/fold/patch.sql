@@ -1,3 +1,30 @@
+-- RFC 6902 on JSON text: many patches on one document, for folds and for agui.json_patch.
+--
+-- A patch is applied whole or not at all. A failing one has no effect, and the fold continues.
+-- jsonb_set rebuilds the whole document, so folds collect patches, and json_patch_apply applies
+-- them together: it takes the document apart as far as patches reach, changes the small parts, and
+-- puts it together once.
+--
+--    node      1            2            3            4            5
+--           ┌────────────┬────────────┬────────────┬────────────┬────────────┐
+--    pieces │            │ "draft"    │            │ {"n":1}    │ {"n":2}    │ a value,
+--    opened │ 1          │            │ 2          │            │            │ or opened to:
+--           └────────────┴────────────┴────────────┴────────────┴────────────┘
+--              members[1] = {"title":2,"items":3}      items[2] = {4,5}
+--
+-- An operation has the phases read, descend, change, measure, note. `move` and `copy` are two
+-- steps: take or fetch a value, then add it.
+--
+-- - The second operation in a value of 500 bytes or more opens it.
+-- - What a patch changes is noted once, so that it can be undone. There is no exception handler,
+--   which no parallel query could have before PostgreSQL 17.
+-- - The size of a value is what jsonb prints for it and 32 bytes for each element (json_size), in
+--   SQL and in Go. While PostgreSQL makes jsonb, an empty object takes 500 bytes, so the bytes
+--   alone would not bound memory. Sizes are kept only if the document and the patches together
+--   could reach the limit.
+-- - agui.json_patch and its aggregate have the limits of jsonb itself (limits_of_jsonb).
+-- - Hot helpers have no SET clause: every name in them is qualified, operators too.
+
 -- Called in innermost loops, where pinning the search path would take longer than the work. So
 -- every name is qualified, operators too.
 create or replace function agui_internal.json_member_set(document text, name text, value text)

@@ -1,3 +1,15 @@
+-- Folds for readers: the result of a lineage at a run, up to a seq or a time (fold_at), and what is
+-- read from a fold: messages, tool calls, attachments, the state, interrupts.
+--
+--   caller ─► fold_at ─► fold/runs: nearest snapshot ─► the events behind it ─► agui_internal.fold
+--
+-- - A read costs what it returns and a bounded tail, because the job keeps a snapshot wherever one
+--   pays (upkeep/snapshots).
+-- - A read that would fold a run at which a job failed because of the run itself ends with UI022
+--   (refuse_quarantined). Attempts that were killed or interrupted do not count. The log can always
+--   be read.
+-- - What a fold cannot say, such as where a message was said, is read from the log (core/history).
+
 -- Not strict and without a query, so that it is inlined. Calls of replace are several times faster than
 -- one of translate.
 create or replace function agui_internal.base64_text(value text)

@@ -1,6 +1,15 @@
--- compaction/repair.go has the rules. The loop follows the life cycle of runs and records what to
--- insert; most streams return before it. The events are folded only if a MESSAGES_SNAPSHOT or an
--- activity may have removed what a later event continues.
+-- What a stream lacks that a client needs. An agent may continue after RUN_FINISHED, end in the
+-- middle of a message, start a run twice, or begin one with another event. repaired_events inserts
+-- a bare RUN_STARTED, an end, and the ends and starts of what is open where the client's verifier
+-- wants them. The seq of an event that is given is its place.
+--
+-- - compaction/repair.go has the same rules. Both change together.
+-- - repair_steps follows the life cycle of runs and says what to insert; most streams return before
+--   it (needs_repair). Events are folded only if a MESSAGES_SNAPSHOT or an activity may have
+--   removed what a later event continues.
+-- - A repaired stream is folded (fold_difference). If it means something else, the events stay as
+--   they came.
+
 create or replace function agui_internal.repaired_events(events json)
 returns json
 language plpgsql

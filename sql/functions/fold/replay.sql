@@ -1,3 +1,23 @@
+-- A lineage as events for a client: agui.replay, agui.attach and their parts, in frames that a
+-- client takes.
+--
+--    fold ─► history_part ─► replay_part 1: a list of messages, a state, what is open
+--                            replay_part 2 …: an earlier run whose input carries the next messages
+--
+-- - The official client 1.0.0 refuses a frame of more than 10 MiB, and a server should not hold a
+--   whole conversation. So a history of more than 8 MiB comes in parts. Each is computed from the
+--   fold, so a caller keeps nothing open between two of them.
+-- - A list of messages removes what it does not name, so only the first part has one. Each further
+--   part is an earlier run whose RUN_STARTED carries messages in its input, which the client
+--   appends as they are. It leaves out a message whose id it has: the result of a tool with such an
+--   id comes as TOOL_CALL_RESULT.
+-- - A state that is larger than a part is an empty STATE_SNAPSHOT and patches that fill it
+--   (state_events). What no frame can hold is left out, and the history ends with a RUN_ERROR that
+--   names it.
+-- - The client's verifier ties what a list names to the agents of the list, until the next run
+--   starts. In the log a new run may use any id. So while the run may still get events, the history
+--   is in an earlier run, and reopening_events starts what the run has open.
+
 create or replace function agui_internal.attach_at(
     thread_id text,
     run_id    text,

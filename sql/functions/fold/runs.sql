@@ -1,3 +1,19 @@
+-- A lineage, folded from the nearest snapshot: inputs, runs, events.
+--
+--    fold_base              the nearest run on the lineage with a snapshot
+--    load_snapshot          its fold, or fold_empty
+--    fold_run, fold_runs    the runs behind it: fold_input, what the input beside a run adds, then
+--                           fold/events, its batches
+--
+-- - A snapshot counts only if it has the rules of this version (upkeep/rules) and ends at or before
+--   the seq that is wanted.
+-- - A fold ignores messages of an input whose ids the conversation has. So it reads only those
+--   parts of the input that are new to it (agui_internal.new_input; compaction.Input in Go). It
+--   decides by id and not by part, because an event may have removed a message.
+-- - A fold never fails because of events, only at a limit (agui_internal.limits_of_folds).
+--   docs/settings.md says what each limit means. Both reducers count the same towards it, so they
+--   end at the same event.
+
 create or replace function agui_internal.fold_base(thread_key uuid, run_no int, at_seq bigint default null, distrusted int[] default '{}')
 returns int
 language plpgsql

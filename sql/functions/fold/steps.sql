@@ -1,20 +1,22 @@
--- The first half of the reducer in SQL: translates events to steps (agui_internal.fold_step), which
--- agui_internal.fold_events executes.
--- This function interprets a single event: whether it is well-formed, to which stream a chunk
--- belongs, which spelling it has. It does not know what a step will find, or whether the step has
--- an effect.
--- Most events are another piece of a string. The pieces of a string become one step, also if
--- several strings grow in parallel: while nothing else happens to the messages, the order in which
--- they grow does not matter. So there are about an eighth as many steps as events.
--- PL/pgSQL prefetches up to 50 rows of a query. So a batch that may be large is excluded from the
--- query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
--- Invariants: A field that is null counts as absent. An event with a field of the wrong type is
--- skipped before it has any effect. The strings that grow are returned before the next step for
--- messages. What follows RUN_ERROR in its run is skipped, until a RUN_STARTED.
--- It counts what the events bring, in bytes: for a piece of a string the piece plus one byte, for
--- any other step the texts in it. A step 'look' checks the limits of the fold after each further
--- quarter of the permitted size, and after a patch that copies. compaction.Fold counts in the same
--- way.
+-- The first half of the reducer in SQL: events become steps (agui_internal.fold_step, whose comment
+-- lists the actions), which fold/events executes.
+--
+-- fold_steps interprets a single event: whether it is well-formed, to which stream a chunk belongs,
+-- which spelling it has. It has no information about what a step will find, or whether the step has
+-- an effect. Most events are another piece of a string. The pieces of a string become one step,
+-- also if several strings grow in parallel: while nothing else happens to the messages, the order
+-- in which they grow does not matter. So there are about an eighth as many steps as events.
+--
+-- - A field that is null counts as absent. An event with a field of the wrong type is skipped
+--   before it has any effect. What follows RUN_ERROR in its run is skipped, until a RUN_STARTED.
+-- - The strings that grow are returned before the next step for messages.
+-- - It counts what events bring, in bytes, as compaction.Fold does: for a piece of a string the
+--   piece plus one byte, for any other step the texts in it. A step `look` checks the limits after
+--   each further quarter of fold_bytes, and after a patch that copies: to count each event exactly
+--   would cost more than the fold.
+-- - PL/pgSQL prefetches up to 50 rows of a query. So a batch that may be large is excluded from the
+--   query for the others and read by a separate one. Memory is bounded by one batch, not by 50.
+
 create or replace function agui_internal.fold_steps(
     thread_key uuid,
     run_nos int[],
