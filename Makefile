@@ -66,7 +66,7 @@ packages: js/node_modules/.package-lock.json ## Pack the npm packages into bin/p
 	node js/packages.mjs bin/packages $(ARGS)
 
 .PHONY: extension
-extension: ## Write the files of the extension to bin/extension (see docs/extension.md)
+extension: ## Write the files of the extension to bin/extension (see docs/install.md)
 	go run ./cmd/pgagui migrate sql --format extension --folder bin/extension
 
 .PHONY: site

@@ -1,5 +1,5 @@
 -- What it costs in SQL to keep the order of members while patches are applied, beside what jsonb costs: each member gets its number, and
--- is printed in that order. docs/decisions.md has the figures. Run: psql -f bench/order.sql, in any database.
+-- is printed in that order. docs/decisions.md says why. Run: psql -f bench/order.sql, in any database.
 
 create function pg_temp.numbered(value json) returns jsonb language plpgsql as $$
 begin

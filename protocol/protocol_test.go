@@ -95,14 +95,14 @@ func TestTypesAreThoseOfTheReference(t *testing.T) {
 // The limits that rules name are settings.
 func TestLimitsAreSettings(t *testing.T) {
 	t.Parallel()
-	page := testfile.Read(t, "../docs/settings.md")
+	page := testfile.Read(t, "../docs/reference/settings.md")
 	checked := 0
 	for _, e := range protocol.Events().Types {
 		for _, f := range e.Fields {
 			for _, limit := range f.Limits {
 				checked++
 				if !strings.Contains(string(page), "| `"+limit+"` |") {
-					t.Errorf("%s: %s: docs/settings.md has no setting %s", e.Name, f.Name, limit)
+					t.Errorf("%s: %s: docs/reference/settings.md has no setting %s", e.Name, f.Name, limit)
 				}
 			}
 		}

@@ -65,7 +65,7 @@ func TestANewTypeIsOneEntry(t *testing.T) {
 			return readErr
 		}
 		others := []string{
-			"internal/refusal/table_generated.go", "errors_generated.go", "server/face/ambient/codes_generated.go", "docs/errors.md",
+			"internal/refusal/table_generated.go", "errors_generated.go", "server/face/ambient/codes_generated.go", "docs/reference/errors.md",
 			"js/client/src/states.ts", "js/postgres/src/states.ts", "js/client/src/protocol.ts",
 		}
 		if isOfTheList := !slices.Contains(others, name); isOfTheList != strings.Contains(string(text), "TEST_NOTE_START") {

@@ -12,7 +12,7 @@ import (
 
 // notInCluster says why a test cannot run on a cluster.
 var notInCluster = map[string]string{
-	"TestTheRequestsOfTheDocs":                       "docs/http.md shows positions of one database",
+	"TestTheRequestsOfTheDocs":                       "docs/reference/http.md shows positions of one database",
 	"TestSessionsOfAllDoors":                         "it calls functions for several threads on one database",
 	"TestDroppedStreamsAreUnavailable":               "it breaks the database of one thread",
 	"TestAReplicaInAStorm":                           "a cluster has no replicas",

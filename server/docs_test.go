@@ -18,12 +18,12 @@ import (
 	"github.com/pgagui/pgagui/server"
 )
 
-var updateDocs = flag.Bool("update-docs", false, "write the answers of the server into docs/http.md")
+var updateDocs = flag.Bool("update-docs", false, "write the answers of the server into docs/reference/http.md")
 
-// The requests of docs/http.md get the answers that it shows, and every operation is among them.
+// The requests of docs/reference/http.md get the answers that it shows, and every operation is among them.
 func TestTheRequestsOfTheDocs(t *testing.T) {
 	t.Parallel()
-	const page = "../docs/http.md"
+	const page = "../docs/reference/http.md"
 	text := testfile.Read(t, page)
 	a := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ThreadID, RunID string }
@@ -82,7 +82,7 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 	})
 	for operation, isUnseen := range unseen {
 		if isUnseen {
-			t.Errorf("docs/http.md has no request for %s", operation)
+			t.Errorf("docs/reference/http.md has no request for %s", operation)
 		}
 	}
 	if *updateDocs {

@@ -3,7 +3,7 @@ package test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -377,28 +378,31 @@ func TestSettingsWithoutTheirRows(t *testing.T) {
 	}
 }
 
+var updateSettings = flag.Bool("update-settings", false, "write docs/reference/settings.md anew")
+
+// docs/reference/settings.md has each setting of the schema, with its default and its range.
 func TestTheDocsListAllSettings(t *testing.T) {
 	t.Parallel()
-	pool := testdb.Pool(t)
-	text, err := os.ReadFile("../docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
+	var page strings.Builder
+	page.WriteString("# Settings of a database\n\nThe rows of the view `agui.setting`. [settings.md](../settings.md) says how to change them, and what leases and limits mean.\n\n" +
+		"This page is written from the schema: go test ./test -run TheDocsListAllSettings -update-settings\n\n" +
+		"| setting | default | range | meaning |\n|---|---|---|---|\n")
+	for _, row := range testdb.List[string](t, testdb.Pool(t), `
+		select format('| `+"`%s`"+` | %s | %s to %s | %s |', name, shown[1], shown[2], shown[3], description)
+		from agui_internal.known_settings() with ordinality as setting (name, default_value, unit, min_value, max_value, description, place), lateral (
+			select array_agg(case
+				when n = 0 or unit = 'count' then to_char(n, 'FM999,999,999,999,999')
+				when unit = 'bytes' then pg_size_pretty(n)
+				when n % 86400 = 0 then n / 86400 || ' days'
+				when n % 60 = 0 then n / 60 || ' minutes'
+				else n || ' seconds' end order by nth) as shown
+			from unnest(array[default_value, min_value, max_value]::bigint[]) with ordinality as number (n, nth)
+		) as numbers
+		order by place`) {
+		page.WriteString(row + "\n")
 	}
-	rows, err := pool.Query(t.Context(), `select name from agui.setting order by name`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var documented []string // without those of a session
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.HasPrefix(line, "| `") && !strings.HasPrefix(line, "| `agui.") {
-			documented = append(documented, strings.Trim(cells[1], " `"))
-		}
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(documented) != fmt.Sprint(names) {
-		t.Errorf("docs/settings.md lists %v, the database has %v", documented, names)
+	const file = "../docs/reference/settings.md"
+	if testfile.Golden(t, file, page.String(), *updateSettings) != page.String() {
+		t.Errorf("%s is not what the schema has; write it anew: go test ./test -run TheDocsListAllSettings -update-settings", file)
 	}
 }

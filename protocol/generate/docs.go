@@ -9,15 +9,19 @@ import (
 	"github.com/pgagui/pgagui/protocol"
 )
 
-// docs writes the table of docs/reducer.md into the page.
-func docs(l *protocol.List, page []byte) ([]byte, error) {
-	var table bytes.Buffer
-	table.WriteString("| Event | Field | JSON type | What it does |\n|---|---|---|---|\n")
+// docs writes docs/reference/events.md.
+func docs(l *protocol.List, _ []byte) ([]byte, error) {
+	var page bytes.Buffer
+	page.WriteString("# Event types\n\nWhat each event does to messages, state and interrupts. [reducer.md](../reducer.md) has what holds for all of them.\n" +
+		"Each rule has a stream of events and its result in [test/golden/rules.json](../../test/golden/rules.json), which the tests run\n" +
+		"through the reducer in SQL, the reducer in Go and the official client.\n\n" +
+		"This page is written from [protocol/events.json](../../protocol/README.md): go run ./protocol/generate\n\n" +
+		"| Event | Field | JSON type | What it does |\n|---|---|---|---|\n")
 	for i := range l.Types {
 		t := &l.Types[i]
 		name := "`" + t.Name + "`"
 		row := func(field, kinds, effect string) {
-			fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", name, field, kinds, strings.ReplaceAll(effect, "|", `\|`))
+			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", name, field, kinds, strings.ReplaceAll(effect, "|", `\|`))
 			name = ""
 		}
 		if t.Effect != "" {
@@ -29,18 +33,7 @@ func docs(l *protocol.List, page []byte) ([]byte, error) {
 			}
 		}
 	}
-	return insert(page, "rules", table.String())
-}
-
-// insert replaces the table between two marks of a page.
-func insert(page []byte, what, table string) ([]byte, error) {
-	begin, end := "<!-- "+what+" -->\n\n", "\n<!-- end of the "+what+" -->"
-	before, rest, begins := strings.Cut(string(page), begin)
-	_, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		return nil, fmt.Errorf("there is no place for the table of %s", what)
-	}
-	return []byte(before + begin + table + end + after), nil
+	return page.Bytes(), nil
 }
 
 func kindsInDocs(t *protocol.Type, f *protocol.Field) string {

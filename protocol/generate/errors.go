@@ -90,14 +90,17 @@ export const retries: readonly (readonly [code: string, message: string, retry: 
 	fmt.Fprint(w, "];\n")
 }
 
-// errorPage writes the table of docs/errors.md into the page.
-func errorPage(_ *protocol.List, page []byte) ([]byte, error) {
-	var table strings.Builder
-	table.WriteString("| SQLSTATE | Go | HTTP | cause | remedy |\n|---|---|---|---|---|\n")
+// errorPage writes docs/reference/errors.md.
+func errorPage(*protocol.List, []byte) ([]byte, error) {
+	var page bytes.Buffer
+	page.WriteString("# SQLSTATEs\n\nEach refusal has an SQLSTATE, an error in Go, and a status of HTTP, from which the code of gRPC follows.\n" +
+		"[errors.md](../errors.md) has what to do about those that need more than a line.\n\n" +
+		"This page is written from [protocol/errors.json](../../protocol/README.md#errors): go run ./protocol/generate\n\n" +
+		"| SQLSTATE | Go | HTTP | cause | remedy |\n|---|---|---|---|---|\n")
 	for _, r := range protocol.Errors().Refusals {
 		if r.States != nil {
-			fmt.Fprintf(&table, "| %s | Err%s | %d | %s | %s |\n", strings.Join(r.States, ", "), r.Name, r.Status, r.Cause, r.Remedy)
+			fmt.Fprintf(&page, "| %s | Err%s | %d | %s | %s |\n", strings.Join(r.States, ", "), r.Name, r.Status, r.Cause, r.Remedy)
 		}
 	}
-	return insert(page, "errors", table.String())
+	return page.Bytes(), nil
 }

@@ -46,13 +46,13 @@ var outputs = []output{
 	{"sql/functions/core/protocol.sql", sqlFile(eventTypes, eventRoles, rules, question, questionMembers, neededFields)},
 	{"js/client/src/protocol.ts", client},
 	{"js/copilotkit-runner/src/protocol.ts", runner},
-	{"docs/reducer.md", docs},
+	{"docs/reference/events.md", docs},
 	{"internal/refusal/table_generated.go", ofErrors(refusals)},
 	{"errors_generated.go", ofErrors(publicErrors)},
 	{"server/face/ambient/codes_generated.go", ofErrors(grpcCodes)},
 	{"js/postgres/src/states.ts", ofErrors(retriesInTypeScript)},
 	{"js/client/src/states.ts", ofErrors(codesInTypeScript)},
-	{"docs/errors.md", errorPage},
+	{"docs/reference/errors.md", errorPage},
 }
 
 func run(events, root, out string, check bool) error {

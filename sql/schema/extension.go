@@ -14,7 +14,7 @@ var extensionParts embed.FS
 const firstExtension = 2
 
 // Extension are the files of an extension for PostgreSQL: the control file and the scripts. The version of the extension is
-// that of the schema. docs/extension.md says when an extension is the better way to install, and when not.
+// that of the schema. docs/install.md says when an extension is the better way to install, and when not.
 func Extension() fs.FS {
 	part := func(name string) string {
 		text, err := extensionParts.ReadFile("extension/" + name)

@@ -26,9 +26,9 @@ func TestExtension(t *testing.T) {
 		address := createDatabase(t, server, name, "")
 		return address, testdb.Connect(t, address)
 	}
-	blocks := markdown.Code(t, "../../docs/extension.md", "sql")
+	blocks := markdown.Code(t, "../../docs/install.md", "sql")
 	if len(blocks) != 4 {
-		t.Fatalf("docs/extension.md has %d blocks of SQL", len(blocks))
+		t.Fatalf("docs/install.md has %d blocks of SQL", len(blocks))
 	}
 	create, toExtension, toMigrations, record := blocks[0], blocks[1], blocks[2], blocks[3]
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
-	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestShowPrintsTheConversation(t *testing.T) {
@@ -18,8 +17,20 @@ func TestShowPrintsTheConversation(t *testing.T) {
 	if !strings.HasPrefix(clitest.FirstTimeAs("TIME", out), begin) {
 		t.Errorf("the beginning of\n%s\nis not\n%s", out, begin)
 	}
-	if end := shownInTheDocs(t); !strings.HasSuffix(out, end) {
-		t.Errorf("the end of\n%s\nis not, as docs/shell.md says,\n%s", out, end)
+	const end = `
+user
+  Perfect. Book the hotel.
+
+assistant
+  Three nights come to €372. One click from you and it is booked.
+
+  ▸ bookHotel(hotel: Casa do Miradouro, nights: 3, eur: 372)  waits for its result
+
+waits for an answer
+  ◦ approval: Book Casa do Miradouro, 3 nights, €372?  interrupt book-hotel
+`
+	if !strings.HasSuffix(out, end) {
+		t.Errorf("the end of\n%s\nis not\n%s", out, end)
 	}
 	commands.Must("compact") // now show reads snapshots
 	if compacted := commands.Must("show", "trip-to-lisbon", "--run", "run-3"); compacted != out {
@@ -29,27 +40,6 @@ func TestShowPrintsTheConversation(t *testing.T) {
 	if head := clitest.FirstTimeAs("TIME", commands.Must("show", "trip-to-lisbon")); !strings.HasPrefix(head, head7) {
 		t.Errorf("the head: %s", head)
 	}
-}
-
-// shownInTheDocs returns the output of show that docs/shell.md has.
-func shownInTheDocs(t *testing.T) string {
-	t.Helper()
-	page := testfile.Read(t, "../../../docs/shell.md")
-	_, behind, found := strings.Cut(string(page), "The end of what `pgagui show trip-to-lisbon --run run-3` prints")
-	if !found {
-		t.Fatal("docs/shell.md does not show what show prints")
-	}
-	var example strings.Builder
-	for line := range strings.Lines(behind) {
-		if rest, indented := strings.CutPrefix(line, "    "); indented {
-			example.WriteString(rest)
-		} else if example.Len() > 0 && line != "\n" {
-			break
-		} else if example.Len() > 0 {
-			example.WriteString(line)
-		}
-	}
-	return strings.TrimRight(example.String(), "\n") + "\n"
 }
 
 // importSearch creates the thread t with a run that searches: an activity, and a tool call of 1.5

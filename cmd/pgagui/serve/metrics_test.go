@@ -4,7 +4,10 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +19,11 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
+
+var updateMetrics = flag.Bool("update-metrics", false, "write docs/reference/metrics.md anew")
 
 // scraped are the metrics that a process serves: types and text.
 type scraped struct {
@@ -63,7 +69,35 @@ func serveAll(c clitest.CommandLine) (s *clitest.Served, token string) {
 		"--live-database-url", c.DatabaseURL, "--read-database-url", c.DatabaseURL, "--tls-certificate", filepath.Join(folder, "crt"), "--tls-key", filepath.Join(folder, "key")), token
 }
 
-// A server with everything serves the metrics that docs/operations.md lists, and those that the
+// metricsPage is docs/reference/metrics.md: the metrics of pgagui with their types, labels and texts.
+func (s scraped) metricsPage() string {
+	var page strings.Builder
+	page.WriteString("# Metrics\n\nWhat `--metrics-listen` serves of pgagui. [operations.md](../operations.md#metrics) says how to read it, and has the alerts.\n\n" +
+		"This page is written from a server with everything: go test ./cmd/pgagui/serve -run MetricsAreThose -update-metrics\n\n| metric | type | meaning |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(s.types)) {
+		if !strings.HasPrefix(name, "pgagui_") {
+			continue
+		}
+		_, help, _ := strings.Cut(s.text, "# HELP "+name+" ")
+		help, _, _ = strings.Cut(help, "\n")
+		var labels []string
+		if sample := regexp.MustCompile(`(?m)^` + name + `(?:_bucket)?\{(.*)\}`).FindStringSubmatch(s.text); sample != nil {
+			for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(sample[1], -1) {
+				if label[1] != "le" {
+					labels = append(labels, label[1])
+				}
+			}
+		}
+		by := ""
+		if labels != nil {
+			by = " by " + strings.Join(labels, ", ")
+		}
+		fmt.Fprintf(&page, "| `%s`%s | %s | %s |\n", name, by, s.types[name], help)
+	}
+	return page.String()
+}
+
+// A server with everything serves the metrics that docs/reference/metrics.md lists, and those that the
 // dashboards and alerts use.
 func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	t.Parallel()
@@ -94,20 +128,10 @@ func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	}
 
 	got.types["pgagui_node_up"] = "gauge" // of clusters: see TestServeOverACluster
-	documented := map[string]string{}
-	row := regexp.MustCompile("(?m)^\\| `(pgagui_\\w+)`(?: by [^|]*)? \\| (\\w+) \\| ")
-	for _, match := range row.FindAllStringSubmatch(clitest.ReadFile(t, "../../../docs/operations.md"), -1) {
-		documented[match[1]] = match[2]
-	}
-	for name, kind := range got.types {
-		if strings.HasPrefix(name, "pgagui_") && documented[name] != kind {
-			t.Errorf("docs/operations.md: the %s %s is %q", kind, name, documented[name])
-		}
-	}
-	for name := range documented {
-		if got.types[name] == "" {
-			t.Errorf("docs/operations.md lists %s, which the server does not have", name)
-		}
+	got.text += "# HELP pgagui_node_up 1 if the node of the cluster answers within a second.\n"
+	file := clitest.Repository("docs/reference/metrics.md")
+	if testfile.Golden(t, file, got.metricsPage(), *updateMetrics) != got.metricsPage() {
+		t.Errorf("%s is not what the server serves; write it anew: go test ./cmd/pgagui/serve -run MetricsAreThose -update-metrics", file)
 	}
 
 	used := map[string]bool{}
@@ -141,8 +165,8 @@ func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 		t.Errorf("%d expressions of %d alerts", len(expressions), want)
 	}
 	// Information that belongs to no picture and no alert.
-	for name := range documented {
-		if !used[name] && !slices.Contains([]string{
+	for name := range got.types {
+		if strings.HasPrefix(name, "pgagui_") && !used[name] && !slices.Contains([]string{
 			"pgagui_build_info", "pgagui_pool_acquires_total", "pgagui_pool_waits_total", "pgagui_pool_cancelled_acquires_total", "pgagui_job_last_failure_timestamp_seconds",
 		}, name) {
 			t.Errorf("no dashboard and no alert uses %s", name)

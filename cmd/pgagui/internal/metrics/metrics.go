@@ -1,5 +1,5 @@
 // Package metrics has the metrics of serve and worker, beside those of package server.
-// docs/operations.md lists all.
+// docs/reference/metrics.md lists all.
 package metrics
 
 import (
