@@ -321,13 +321,13 @@ lint-format:
 	@files=$$($(GO_FILES) | xargs gofmt -l) && \
 	if [ -n "$$files" ]; then echo "not formatted (run: make format):" $$files >&2; exit 1; fi
 
-# What is free of the words that docs/glossary.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
+# What is free of the words that tools/prose/words.md rules out. Add a path once it is: make prose PROSE=. lists the rest.
 PROSE ?= $(shell git ls-files "*.md") sql cmd bench tools deploy compaction devpg events examples explorer internal jobs otelagui server session \
 	transcript worker \
 	$(filter-out %_test.go,$(wildcard *.go))
 
 .PHONY: prose
-prose: ## Check that the PROSE paths have no words that docs/glossary.md rules out
+prose: ## Check that the PROSE paths have no words that tools/prose/words.md rules out
 	@cd tools && GOWORK=off go run ./prose .. $(PROSE)
 
 .PHONY: lint-generated

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgagui/pgagui/internal/markdown"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -105,10 +104,8 @@ func TestGuideVerifiesSignatures(t *testing.T) {
 		with("no number", false, func(c *guideCase) { c.Timestamp = "soon" }),
 	}
 	files := map[string]string{"main.go": guideInGo, "main.mjs": guideInNode}
-	for _, block := range markdown.Blocks(t, "../../docs/guides/webhooks.md") {
-		if block.File == "verify.go" || block.File == "verify.mjs" {
-			files[block.File] = block.Text
-		}
+	for _, name := range []string{"verify.go", "verify.mjs"} {
+		files[name] = string(testfile.Read(t, "../../examples/webhooks/"+name))
 	}
 	folder := t.TempDir()
 	for name, text := range files {

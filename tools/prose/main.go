@@ -1,9 +1,9 @@
 // Prose checks that documentation, comments and texts for users contain none of the words that
-// the glossary rules out:
+// words.md rules out:
 //
 //	go run ./prose ROOT PATH ...
 //
-// ROOT is the folder with docs/glossary.md. Each PATH, a file or a folder relative to ROOT, is
+// ROOT is the folder with tools/prose/words.md. Each PATH, a file or a folder relative to ROOT, is
 // checked: Markdown without code, comments and string literals of Go and SQL. Generated files are
 // skipped. Each finding is one line: file:line: what to replace by what.
 package main
@@ -40,9 +40,9 @@ func main() {
 	}
 }
 
-const glossary = "docs/glossary.md"
+const list = "tools/prose/words.md"
 
-// A rule is a row of the second table of the glossary.
+// A rule is a row of its table.
 type rule struct {
 	pattern     *regexp.Regexp
 	word        string // every match contains it; a search for it first is much faster
@@ -56,7 +56,7 @@ var (
 	letters  = regexp.MustCompile(`[a-z]+`)
 )
 
-// parse reads the rules from the glossary.
+// parse reads the rules.
 func parse(text string) ([]rule, error) {
 	var rules []rule
 	_, section, _ := strings.Cut(text, "## Words that we do not use")
@@ -66,7 +66,7 @@ func parse(text string) ([]rule, error) {
 			expression := strings.ReplaceAll(strings.ReplaceAll(code[1], `\|`, "|"), " ", `\s+`)
 			pattern, err := regexp.Compile(`(?i)\b(?:` + expression + `)(?:\b|$)`)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", glossary, err)
+				return nil, fmt.Errorf("%s: %w", list, err)
 			}
 			word := ""
 			for _, part := range letters.FindAllString(optional.ReplaceAllString(code[1], "-"), -1) {
@@ -78,13 +78,13 @@ func parse(text string) ([]rule, error) {
 		}
 	}
 	if rules == nil {
-		return nil, fmt.Errorf("%s has no table of words that we do not use", glossary)
+		return nil, fmt.Errorf("%s has no table of words that we do not use", list)
 	}
 	return rules, nil
 }
 
 func check(root fs.FS, paths []string) ([]string, error) {
-	text, err := fs.ReadFile(root, glossary)
+	text, err := fs.ReadFile(root, list)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func check(root fs.FS, paths []string) ([]string, error) {
 				return nil
 			}
 			prose := proseOf[filepath.Ext(name)]
-			if prose == nil || name == "docs/glossary.md" && path != glossary {
+			if prose == nil || name == list && path != list {
 				return nil
 			}
 			content, err := fs.ReadFile(root, name)
@@ -115,7 +115,7 @@ func check(root fs.FS, paths []string) ([]string, error) {
 			if generatedName.MatchString(name) || generated.Match(content) {
 				return nil
 			}
-			if name == glossary { // the table of rules is no prose
+			if name == list { // the table of rules is no prose
 				content, _, _ = bytes.Cut(content, []byte("## Words that we do not use"))
 			}
 			masked := prose(content)

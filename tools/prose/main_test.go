@@ -16,7 +16,7 @@ const rules = "# Glossary\n\nasked\n\n## Words that we do not use\n\n| do not wr
 func TestFindsWordsInProseOnly(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{
-		"docs/glossary.md": {Data: []byte(rules)},
+		"tools/prose/words.md": {Data: []byte(rules)},
 		"a/page.md": {Data: []byte("It blues\nthe `blue` and [this](blue.md).\n\n```\nblue\n```\n\n" +
 			"A client is\npink. Bluer, unblued: no words of ours.\n")},
 		"a/b.sql": {Data: []byte("select blue -- eight violets\nfrom violets;\ncomment on function f() is\n" +
@@ -26,7 +26,7 @@ func TestFindsWordsInProseOnly(t *testing.T) {
 		"a/e.js": {Data: []byte("// blue\n")},
 		"b/f.md": {Data: []byte("blue\n")},
 	}
-	findings, err := check(root, []string{"docs/glossary.md", "a"})
+	findings, err := check(root, []string{"tools/prose/words.md", "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func TestFindsWordsInProseOnly(t *testing.T) {
 
 func TestFailsWithoutRulesOrPaths(t *testing.T) {
 	t.Parallel()
-	if _, err := check(fstest.MapFS{"docs/glossary.md": {Data: []byte("# Glossary\n")}}, []string{"docs"}); err == nil {
+	if _, err := check(fstest.MapFS{"tools/prose/words.md": {Data: []byte("# Glossary\n")}}, []string{"docs"}); err == nil {
 		t.Error("a glossary without the table is accepted")
 	}
-	if _, err := check(fstest.MapFS{"docs/glossary.md": {Data: []byte(rules)}}, []string{"none"}); err == nil {
+	if _, err := check(fstest.MapFS{"tools/prose/words.md": {Data: []byte(rules)}}, []string{"none"}); err == nil {
 		t.Error("a path that does not exist is accepted")
 	}
 }

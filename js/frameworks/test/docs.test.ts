@@ -120,14 +120,7 @@ const python = "/usr/bin/python3";
 const hasPsycopg = spawnSync(python, ["-c", "import psycopg2"]).status === 0;
 
 test.skipIf(isMissing("psycopg2", hasPsycopg))("the stores in Python keep what they promise", async () => {
-  const folder = project();
-  const files = blocksOf("docs/frameworks.md").filter(({ language }) => language === "py").map(({ line, code }) => {
-    const file = join(folder, `line${line}.py`);
-    writeFileSync(file, code);
-    expect(code.split("\n").length, `lines of the listing at line ${line}`).toBeLessThanOrEqual(60);
-    return file;
-  });
-  expect(files).toHaveLength(2);
+  const files = ["snapshots", "history"].map((name) => fileURLToPath(new URL(`../../../examples/python/agent_framework_${name}.py`, import.meta.url)));
   const standins = fileURLToPath(new URL("standins", import.meta.url));
   await run(python, [join(standins, "check.py"), ...files], { DATABASE_URL: await database(), PYTHONPATH: standins, PYTHONDONTWRITEBYTECODE: "1" });
 });

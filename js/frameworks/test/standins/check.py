@@ -1,4 +1,4 @@
-"""Uses the classes of docs/frameworks.md, given as files, as the framework does."""
+"""Uses the classes of examples/python/agent_framework_*.py, given as files, as the framework does."""
 
 import asyncio
 import os
