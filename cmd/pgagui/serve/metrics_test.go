@@ -69,7 +69,10 @@ func serveAll(c clitest.CommandLine) (s *clitest.Served, token string) {
 		"--live-database-url", c.DatabaseURL, "--read-database-url", c.DatabaseURL, "--tls-certificate", filepath.Join(folder, "crt"), "--tls-key", filepath.Join(folder, "key")), token
 }
 
-var alert = regexp.MustCompile(`- alert: (\w+)\n(?:.*\n)*?        labels: \{severity: (\w+)\}\n(?:.*\n)*?          description: (.*)`)
+var (
+	label = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
+	alert = regexp.MustCompile(`- alert: (\w+)\n(?:.*\n)*?        labels: \{severity: (\w+)\}\n(?:.*\n)*?          description: (.*)`)
+)
 
 // metricsPage is docs/reference/metrics.md: the metrics of pgagui with their types, labels and texts, and the alerts.
 func (s scraped) metricsPage(rules string) string {
@@ -98,7 +101,7 @@ func (s scraped) metricsPage(rules string) string {
 	}
 	page.WriteString("\n## Alerts\n\n| alert | severity | what it means |\n|---|---|---|\n")
 	for _, match := range alert.FindAllStringSubmatch(rules, -1) {
-		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", match[1], match[2], strings.Trim(match[3], `"'`))
+		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", match[1], match[2], label.ReplaceAllString(strings.Trim(match[3], `"'`), "the $1"))
 	}
 	return page.String()
 }
