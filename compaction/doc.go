@@ -21,7 +21,7 @@
 // # The rules
 //
 // The reference is the official client, @ag-ui/client: its transformChunks, then its
-// defaultApplyEvents. docs/reducer.md lists the rules by event type and field. This package goes
+// defaultApplyEvents. docs/reference/events.md lists the rules by event type and field. This package goes
 // beyond the client in these points:
 //
 //   - The state that a run was started with, input.state of RUN_STARTED, is the state from there on.

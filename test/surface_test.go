@@ -23,7 +23,7 @@ func TestCommentsListErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const elsewhere = "UI027" // of every call for a thread, where there is a cluster: docs/errors.md says it once
+	const elsewhere = "UI027" // of every call for a thread, where there is a cluster: docs/reference/errors.md says it once
 	code := regexp.MustCompile(`\bUI[0-9]{3}\b`)
 	call := regexp.MustCompile(`\b(agui(?:_internal)?\.\w+)\(`)
 	raises, calls, comments := map[string][]string{}, map[string][]string{}, map[string]string{}

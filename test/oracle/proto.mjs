@@ -1,4 +1,4 @@
-// What is lost of events in application/vnd.ag-ui.event+proto, and how large they are, by @ag-ui/proto: the figures in docs/server.md.
+// What is lost of events in application/vnd.ag-ui.event+proto, and how large they are, by @ag-ui/proto: why the server does not write it (docs/server.md).
 // Encodes and decodes every event of testdata/recordings.
 //
 //   node test/oracle/proto.mjs
