@@ -1,4 +1,4 @@
--- Whole threads as rows for an archive, and back into another database. docs/archive.md says how to
+-- Whole threads as rows for an archive, and back into another database. docs/erasure.md says how to
 -- use it.
 --
 --    archived_tables    the only list of what an archive has
