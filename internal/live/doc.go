@@ -26,3 +26,19 @@ type Lanes interface {
 	// another one has it (UI027) is called without lanes then, by the Calls that find it.
 	OnLane(lane, scope string) Calls
 }
+
+// laneOf names the lane of a thread. Empty: one database, or not known.
+func laneOf(lanes Lanes, key Key) string {
+	if lanes == nil {
+		return ""
+	}
+	return lanes.LaneOf(key)
+}
+
+// wakeUp wakes what waits on a channel of capacity 1, now or next.
+func wakeUp(sleeper chan<- struct{}) {
+	select {
+	case sleeper <- struct{}{}:
+	default:
+	}
+}

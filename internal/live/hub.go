@@ -139,10 +139,7 @@ func NewHub(config HubConfig) *Hub {
 
 // laneOf returns the lane of a thread. The caller holds the lock.
 func (h *Hub) laneOf(key Key) *hubLane {
-	name := ""
-	if h.config.Lanes != nil {
-		name = h.config.Lanes.LaneOf(key)
-	}
+	name := laneOf(h.config.Lanes, key)
 	l := h.lanes[name]
 	if l == nil {
 		l = &hubLane{
@@ -219,7 +216,7 @@ func (h *Hub) Open(t *Topic, end Position, running []string) {
 		polling, l, woken := h.polling, t.lane, t.lane.woken
 		go panics.Task(l.outage.logger, func() { h.run(polling, l, woken) }, nil)()
 	}
-	t.lane.wakeUp()
+	wakeUp(t.lane.woken)
 }
 
 // Wake makes the hub poll at once for new events of a thread, if it is followed.
@@ -234,7 +231,7 @@ func (h *Hub) Wake(key Key) {
 // pollNow makes the hub poll for a topic at once. The caller holds the lock.
 func (h *Hub) pollNow(t *Topic) {
 	t.due = time.Time{}
-	t.lane.wakeUp()
+	wakeUp(t.lane.woken)
 }
 
 // Stored passes events that this process has stored to the followers of their thread, if it is
@@ -261,13 +258,6 @@ func (h *Hub) Stored(key Key, runID string, stored []json.RawMessage, last Posit
 	h.add(t, []Chunk{added})
 	// Only what other processes append is left to the poll.
 	t.due = time.Now().Add(storedPause * h.config.Interval)
-}
-
-func (l *hubLane) wakeUp() {
-	select {
-	case l.woken <- struct{}{}:
-	default:
-	}
 }
 
 // After returns the events of a topic behind a position. If there are none, it returns the signal

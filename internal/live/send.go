@@ -77,7 +77,7 @@ func (s *Sender) enqueue(run *Run) {
 		l := s.laneOf(run)
 		if len(l.queue) == 0 {
 			l.since = time.Now()
-			l.wakeUp()
+			wakeUp(l.wake)
 		}
 		run.queuedIn = l
 		l.queue = append(l.queue, run)
@@ -95,14 +95,7 @@ func (s *Sender) hurry(run *Run) {
 	}
 	if !l.isUrgent {
 		l.isUrgent = true
-		l.wakeUp()
-	}
-}
-
-func (l *lane) wakeUp() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
+		wakeUp(l.wake)
 	}
 }
 

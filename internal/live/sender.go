@@ -105,10 +105,7 @@ func (s *Sender) Stop() {
 
 // laneOf returns the lane of a run. The caller holds the lock.
 func (s *Sender) laneOf(run *Run) *lane {
-	name := ""
-	if s.config.Lanes != nil {
-		name = s.config.Lanes.LaneOf(run.config.Key)
-	}
+	name := laneOf(s.config.Lanes, run.config.Key)
 	if l := s.lanes[name]; l != nil {
 		return l
 	}
