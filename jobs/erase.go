@@ -78,77 +78,36 @@ func Erase(ctx context.Context, pool *pgxpool.Pool, options EraseOptions) (done 
 	if options.OlderThan <= 0 {
 		return done, errors.New("erase: OlderThan must be more than 0: otherwise threads that are in use would be erased")
 	}
-	const page = 100
-	stop := limits{begin, options.MaxTime, options.MaxThreads}
 	queries := db.New(pool)
-	var reason *string
-	if options.Reason != "" {
-		reason = &options.Reason
+	stop := limits{begin, options.MaxTime, options.MaxThreads}
+	reached := func() StopReason { return stop.reached(ctx, done.Threads) }
+	threadsOf := func(after pgtype.UUID, rows int32) ([]db.ThreadsWithoutNewsRow, error) {
+		return queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
+			OlderThan: options.OlderThan, Scope: scopeOf(options.Scope, options.AllScopes), After: after, Page: rows,
+		})
 	}
-	scope := &options.Scope
-	if options.AllScopes {
-		scope = nil
-	}
-	var busy []db.ThreadsWithoutNewsRow
-	var failures []error
-	// eraseEach erases threads until the job has to stop. It adds threads that others hold to busy.
-	eraseEach := func(threads []db.ThreadsWithoutNewsRow) error {
-		for _, thread := range threads {
-			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
-				return nil
+	keyOf := func(thread db.ThreadsWithoutNewsRow) pgtype.UUID { return thread.ThreadKey }
+	done.Stopped, done.Busy, err = eachThread(ctx, reached, threadsOf, keyOf, func(thread db.ThreadsWithoutNewsRow) error {
+		if thread.IsHeld {
+			return nil
+		}
+		if !options.DryRun {
+			_, err := queries.EraseThread(ctx, db.EraseThreadParams{
+				ThreadKey: thread.ThreadKey, Reason: orNull(options.Reason), OlderThan: &options.OlderThan,
+			})
+			switch {
+			case errors.Is(err, pgx.ErrNoRows):
+				return nil // it became active in the meantime
+			case err != nil:
+				return fmt.Errorf("erase thread %q: %w", thread.ThreadID, err)
 			}
-			if thread.IsHeld {
-				continue
-			}
-			erased := ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastActivityAt: thread.LastNewsAt, Events: thread.Events}
-			if !options.DryRun {
-				_, err := queries.EraseThread(ctx, db.EraseThreadParams{
-					ThreadKey: thread.ThreadKey, Reason: reason, OlderThan: &options.OlderThan,
-				})
-				switch {
-				case errors.Is(err, pgx.ErrNoRows):
-					continue // it became active in the meantime
-				case isLockTimeout(err):
-					busy = append(busy, thread)
-					continue
-				case isForbidden(err):
-					return err
-				case err != nil:
-					failures = append(failures, fmt.Errorf("erase thread %q: %w", thread.ThreadID, err))
-					if ctx.Err() != nil {
-						return ctx.Err()
-					}
-					continue
-				}
-			}
-			done.Threads++
-			done.Events += erased.Events
-			if options.Each != nil {
-				options.Each(erased)
-			}
+		}
+		done.Threads++
+		done.Events += thread.Events
+		if options.Each != nil {
+			options.Each(ErasedThread{Scope: thread.Scope, ThreadID: thread.ThreadID, LastActivityAt: thread.LastNewsAt, Events: thread.Events})
 		}
 		return nil
-	}
-	var after pgtype.UUID
-	for {
-		threads, err := queries.ThreadsWithoutNews(ctx, db.ThreadsWithoutNewsParams{
-			OlderThan: options.OlderThan, Scope: scope, After: after, Page: page,
-		})
-		if err != nil {
-			return done, withRunsLeft(err, failures)
-		}
-		if err := eraseEach(threads); err != nil {
-			return done, withRunsLeft(err, failures)
-		}
-		if len(threads) < page || done.Stopped != "" {
-			break
-		}
-		after = threads[len(threads)-1].ThreadKey
-	}
-	if later := busy; done.Stopped == "" {
-		busy = nil
-		err = eraseEach(later)
-	}
-	done.Busy = len(busy)
-	return done, withRunsLeft(err, failures)
+	})
+	return done, err
 }

@@ -71,11 +71,72 @@ func stateOf(cause error) *string {
 	return nil
 }
 
+// endAttempt notes that an attempt at a run failed, and reports whether that counts, as noteFailure does.
+// If the job was cancelled or lacks a privilege, it takes the note back and returns the cause.
+func endAttempt(ctx context.Context, queries *db.Queries, attempt db.NoteAttemptParams, cause error) (isCounted bool, err error) {
+	if ctx.Err() != nil || isForbidden(cause) {
+		return false, errors.Join(cause, takeBackAttempt(ctx, queries, db.TakeBackAttemptParams(attempt)))
+	}
+	isCounted, err = noteFailure(ctx, queries, attempt.Job, attempt.ThreadKey, attempt.RunNo, cause)
+	if err != nil {
+		return false, errors.Join(cause, err)
+	}
+	return isCounted, nil
+}
+
 // takeBackAttempt deletes the note of a run that was not begun, even after ctx has ended.
 func takeBackAttempt(ctx context.Context, queries *db.Queries, attempt db.TakeBackAttemptParams) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	return queries.TakeBackAttempt(ctx, attempt)
+}
+
+// eachThread acts on the threads of all pages until the job has to stop. Those that other transactions
+// hold are retried once, after all others; it returns how many stay. A thread that fails does not stop the
+// others.
+func eachThread[T any](
+	ctx context.Context, reached func() StopReason, page func(after pgtype.UUID, rows int32) ([]T, error), keyOf func(T) pgtype.UUID, act func(T) error,
+) (stopped StopReason, held int, err error) {
+	const rows = 100
+	var left []T
+	var failures []error
+	actOn := func(threads []T) error {
+		for _, thread := range threads {
+			if stopped = reached(); stopped != "" {
+				return nil
+			}
+			err := act(thread)
+			switch {
+			case isLockTimeout(err):
+				left = append(left, thread)
+			case isForbidden(err):
+				return err
+			case err != nil:
+				if failures = append(failures, err); ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+		}
+		return nil
+	}
+	var after pgtype.UUID
+	for hasMore := true; hasMore && stopped == ""; {
+		threads, err := page(after, rows)
+		if err == nil {
+			err = actOn(threads)
+		}
+		if err != nil {
+			return stopped, 0, withRunsLeft(err, failures)
+		}
+		if hasMore = len(threads) == rows; hasMore {
+			after = keyOf(threads[rows-1])
+		}
+	}
+	if later := left; stopped == "" {
+		left = nil
+		err = actOn(later)
+	}
+	return stopped, len(left), withRunsLeft(err, failures)
 }
 
 // isForbidden reports whether the role lacks a privilege: then all other threads would fail too.

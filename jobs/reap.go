@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -96,11 +95,9 @@ func Reap(ctx context.Context, pool *pgxpool.Pool, options ReapOptions) (done Re
 		isClosed, err := reapRun(ctx, pool, attempt, next)
 		isNoted = err == nil && next != nil
 		switch {
-		case err != nil && (ctx.Err() != nil || isForbidden(err)):
-			return done, withRunsLeft(errors.Join(err, takeBackAttempt(ctx, queries, db.TakeBackAttemptParams(attempt))), failures)
 		case err != nil:
-			if _, noting := noteFailure(ctx, queries, reapJobName, run.ThreadKey, run.RunNo, err); noting != nil {
-				return done, withRunsLeft(errors.Join(err, noting), failures)
+			if _, ended := endAttempt(ctx, queries, attempt, err); ended != nil {
+				return done, withRunsLeft(ended, failures)
 			}
 			if !isLockTimeout(err) {
 				failures = append(failures, fmt.Errorf("close run number %d of the thread with key %s: %w", run.RunNo, run.ThreadKey, err))

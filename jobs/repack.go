@@ -140,13 +140,10 @@ func Repack(ctx context.Context, pool *pgxpool.Pool, options RepackOptions) (don
 		joined, end, err := repackRun(ctx, pool, run, stop)
 		done.Joined += joined
 		switch {
-		case err != nil && (ctx.Err() != nil || isForbidden(err)):
-			back := takeBackAttempt(ctx, queries, db.TakeBackAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo})
-			return done, withRunsLeft(errors.Join(err, back), failures)
 		case err != nil:
-			isCounted, noting := noteFailure(ctx, queries, repackJobName, run.ThreadKey, run.RunNo, err)
-			if noting != nil {
-				return done, withRunsLeft(errors.Join(err, noting), failures)
+			isCounted, ended := endAttempt(ctx, queries, db.NoteAttemptParams{Job: repackJobName, ThreadKey: run.ThreadKey, RunNo: run.RunNo}, err)
+			if ended != nil {
+				return done, withRunsLeft(ended, failures)
 			}
 			if !isCounted {
 				busy = append(busy, run.ThreadKey)

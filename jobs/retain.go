@@ -52,11 +52,9 @@ func scopeOf(scope string, all bool) *string {
 //
 // Errors: pgagui.ErrInvalidArgument, pgagui.ErrPermissionDenied.
 func SetRetention(ctx context.Context, pool *pgxpool.Pool, rule RetentionRule) error {
-	params := db.SetRetentionParams{Action: string(rule.Action), Scope: scopeOf(rule.Scope, rule.AllScopes)}
-	if rule.OlderThan != "" {
-		params.OlderThan = &rule.OlderThan
-	}
-	return pgagui.ErrorOf(db.New(pool).SetRetention(ctx, params))
+	return pgagui.ErrorOf(db.New(pool).SetRetention(ctx, db.SetRetentionParams{
+		Action: string(rule.Action), OlderThan: orNull(rule.OlderThan), Scope: scopeOf(rule.Scope, rule.AllScopes),
+	}))
 }
 
 // RemoveRetention removes the rule of an action, and reports whether there was one. It needs the
@@ -179,74 +177,40 @@ func Retain(ctx context.Context, pool *pgxpool.Pool, options RetainOptions) (don
 	begin := time.Now()
 	done.DryRun, done.Rules = options.DryRun, []*RetainedByRule{}
 	defer func() { done.Duration = time.Since(begin) }()
-	const page = 100
-	stop := limits{begin, options.MaxTime, options.MaxThreads}
 	queries := db.New(pool)
-	var busy []db.ThreadsDueRow
-	var failures []error
-	// retainEach acts until the job has to stop. It adds threads that others hold to busy.
-	retainEach := func(threads []db.ThreadsDueRow) error {
-		for _, due := range threads {
-			if done.Stopped = stop.reached(ctx, done.Threads); done.Stopped != "" {
-				return nil
+	stop := limits{begin, options.MaxTime, options.MaxThreads}
+	reached := func() StopReason { return stop.reached(ctx, done.Threads) }
+	threadsOf := func(after pgtype.UUID, rows int32) ([]db.ThreadsDueRow, error) {
+		return queries.ThreadsDue(ctx, db.ThreadsDueParams{After: after, Page: rows})
+	}
+	keyOf := func(due db.ThreadsDueRow) pgtype.UUID { return due.ThreadKey }
+	done.Stopped, done.Busy, err = eachThread(ctx, reached, threadsOf, keyOf, func(due db.ThreadsDueRow) error {
+		rule := done.rule(due)
+		isDone := due.KeptBecause == ""
+		switch {
+		case due.KeptBecause == "held":
+			rule.Held++
+		case !isDone:
+			rule.InProgress++
+		case !options.DryRun:
+			var err error
+			if isDone, err = queries.RetainThread(ctx, db.RetainThreadParams{ThreadKey: due.ThreadKey, Action: due.Action}); err != nil {
+				return fmt.Errorf("%s thread %q: %w", due.Action, due.ThreadID, err)
 			}
-			rule := done.rule(due)
-			switch due.KeptBecause {
-			case "":
-			case "held":
-				rule.Held++
-			default:
-				rule.InProgress++
-			}
-			isDone := due.KeptBecause == ""
-			if isDone && !options.DryRun {
-				var err error
-				isDone, err = queries.RetainThread(ctx, db.RetainThreadParams{ThreadKey: due.ThreadKey, Action: due.Action})
-				switch {
-				case isLockTimeout(err):
-					busy = append(busy, due)
-				case isForbidden(err):
-					return err
-				case err != nil:
-					failures = append(failures, fmt.Errorf("%s thread %q: %w", due.Action, due.ThreadID, err))
-					if ctx.Err() != nil {
-						return ctx.Err()
-					}
-				}
-			}
-			if isDone {
-				done.Threads++
-				rule.Threads++
-				rule.Events += due.Events
-				rule.Bytes += due.LogBytes
-			}
-			if options.Each != nil && (isDone || options.DryRun) {
-				options.Each(RetainedThread{
-					Scope: due.Scope, ThreadID: due.ThreadID, Action: RetentionAction(due.Action), OlderThan: due.OlderThan,
-					LastActivityAt: due.LastNewsAt, Events: due.Events, Bytes: due.LogBytes, KeptBecause: due.KeptBecause,
-				})
-			}
+		}
+		if isDone {
+			done.Threads++
+			rule.Threads++
+			rule.Events += due.Events
+			rule.Bytes += due.LogBytes
+		}
+		if options.Each != nil && (isDone || options.DryRun) {
+			options.Each(RetainedThread{
+				Scope: due.Scope, ThreadID: due.ThreadID, Action: RetentionAction(due.Action), OlderThan: due.OlderThan,
+				LastActivityAt: due.LastNewsAt, Events: due.Events, Bytes: due.LogBytes, KeptBecause: due.KeptBecause,
+			})
 		}
 		return nil
-	}
-	var after pgtype.UUID
-	for {
-		threads, err := queries.ThreadsDue(ctx, db.ThreadsDueParams{After: after, Page: page})
-		if err == nil {
-			err = retainEach(threads)
-		}
-		if err != nil {
-			return done, withRunsLeft(err, failures)
-		}
-		if len(threads) < page || done.Stopped != "" {
-			break
-		}
-		after = threads[len(threads)-1].ThreadKey
-	}
-	if later := busy; done.Stopped == "" {
-		busy = nil
-		err = retainEach(later)
-	}
-	done.Busy = len(busy)
-	return done, withRunsLeft(err, failures)
+	})
+	return done, err
 }
