@@ -249,6 +249,20 @@ func TestAnInputEndsTheChunksOfTheParent(t *testing.T) {
 	}
 }
 
+// An input counts before the first event of a run without RUN_STARTED, also if that event is read as another one.
+func TestAnInputCountsBeforeThinking(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for name, events := range map[string][]json.RawMessage{
+		"text": rawEvents(`{"type":"THINKING_TEXT_MESSAGE_START"}`, `{"type":"THINKING_TEXT_MESSAGE_CONTENT","delta":"Hm"}`, `{"type":"RUN_FINISHED"}`),
+		"span": rawEvents(`{"type":"THINKING_START"}`, `{"type":"RUN_FINISHED"}`),
+	} {
+		parent := &disorderlyRun{id: "run 1", events: rawEvents(`{"type":"TEXT_MESSAGE_START","messageId":"a"}`, `{"type":"RUN_FINISHED"}`)}
+		child := &disorderlyRun{id: "run 2", parent: parent.id, events: events, input: json.RawMessage(`{"messages":[{"id":"u","role":"user","content":"And?"}]}`)}
+		checkDisorderlyThread(t, rand.New(rand.NewPCG(0, 0)), pool, name, []*disorderlyRun{parent, child})
+	}
+}
+
 func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, thread string, all []*disorderlyRun) {
 	t.Helper()
 	ctx := context.Background()

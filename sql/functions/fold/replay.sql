@@ -963,21 +963,21 @@ begin
     loop
         select ('[' || coalesce(string_agg(
             case
+                -- Before the first event of a run that has no RUN_STARTED.
+                when not place.is_start
+                then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id)
+                    || ',"input":' || given.input || '},'
                 when with_inputs
                     and batch.first_seq + element.position - 1 = ancestor.first_seq
-                    and (place.seq is null or place.is_start)
                     and ancestor.run_no = any (bare_no)
                 then '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id) || '},'
                 else ''
             end || case
                 when thought.seq is not null then agui_internal.event_of_reasoning(element.payload, thought.type, thought.id)
-                when place.seq is null then element.payload::text
                 when place.is_start then agui_internal.json_unguard(agui_internal.json_member_set(
                     agui_internal.json_guard(element.payload::text), 'input', agui_internal.json_guard(given.input::text)
                 ))
-                -- Before the first event of a run that has no RUN_STARTED.
-                else '{"type":"RUN_STARTED","threadId":' || to_json(thread_id) || ',"runId":' || to_json(ancestor.run_id)
-                    || ',"input":' || given.input || '},' || element.payload
+                else element.payload::text
             end,
             ',' order by batch.first_seq, element.position
         ), '') || ']')::json
