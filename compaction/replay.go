@@ -41,12 +41,11 @@ func (f *Fold) Replay(started, ended json.RawMessage) []json.RawMessage {
 			events = append(events, streamOf(l.kind, l.id, f).chunk(l.subagent))
 		}
 	}
-	for _, interrupt := range f.asked {
-		questions = append(questions, rawjson.MemberOf(interrupt, "source"))
+	if events = append(events, questions...); ended != nil {
+		return append(events, ended)
 	}
-	events = append(events, questions...)
-	if ended != nil {
-		events = append(events, ended)
+	for _, interrupt := range f.asked {
+		events = append(events, rawjson.MemberOf(interrupt, "source"))
 	}
 	return events
 }

@@ -56,6 +56,7 @@ func TestReplay(t *testing.T) {
 		{"a finished run", textM, finished, rest + finished},
 		{"a run that waits for an answer", textM + "\n" + waiting, waiting, rest + waiting},
 		{"a failed run behind one that waits", waiting + "\n" + textM, failed, earlier + rest + failed},
+		{"a question behind the end", textM + "\n" + finished + "\n" + `{"type":"CUSTOM","name":"on_interrupt","value":"Erase it?"}`, finished, rest + finished},
 		{"a run in progress", `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m"}`, "", rest + `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"assistant"}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

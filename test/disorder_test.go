@@ -39,7 +39,7 @@ type disorderlyRun struct {
 	seqs   []int64
 }
 
-// disorderlyRuns makes runs of a stream. RUN_FINISHED and RUN_ERROR stay where they are in it, RUN_STARTED loses the ids.
+// disorderlyRuns makes runs of a stream. RUN_FINISHED and RUN_ERROR stay where they are in it, RUN_STARTED names its run alone.
 func disorderlyRuns(random *rand.Rand, stream []json.RawMessage) (runs []*disorderlyRun) {
 	var inputs []json.RawMessage
 	stream = slices.DeleteFunc(stream, func(event json.RawMessage) bool { return compaction.EventType(event) == "" })
@@ -78,6 +78,11 @@ func disorderlyRuns(random *rand.Rand, stream []json.RawMessage) (runs []*disord
 				end = json.RawMessage(`{"type":"RUN_ERROR"}`)
 			}
 			run.events = slices.Insert(run.events, len(run.events)-random.IntN(2)*random.IntN(len(run.events)), end)
+		}
+		for i, event := range run.events {
+			if compaction.EventType(event) == "RUN_STARTED" {
+				run.events[i] = bytes.Replace(event, []byte(`"RUN_STARTED"`), fmt.Appendf(nil, `"RUN_STARTED","runId":%q`, run.id), 1)
+			}
 		}
 		if random.IntN(2) == 0 {
 			run.input = inputs[random.IntN(len(inputs))]

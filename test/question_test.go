@@ -50,6 +50,8 @@ func TestAQuestionIsAnInterrupt(t *testing.T) {
 		"it failed in the call":     {start + "," + ofPython + "," + fails + "," + end, "failed", ""},
 		"it finished, then failed":  {start + "," + ofPython + "," + end + "|" + fails, "failed", python(1)},
 		"it finished twice":         {start + "," + ofPython + "," + end + "|" + end, "finished", ""},
+		"behind the end":            {start + "|" + end + "|" + ofPython, "finished", ""},
+		"one more, behind the end":  {start + "," + ofPython + "," + end + "|" + ofPython, "interrupted", python(1)},
 		"it began again":            {start + "," + ofPython + "," + start + "," + end, "finished", ""},
 		"another CUSTOM":            {start + `,{"type":"CUSTOM","name":"on_interrupted","value":1}|` + end, "finished", ""},
 		"a text that says the name": {start + `,{"type":"TEXT_MESSAGE_START","messageId":"on_interrupt"}|` + end, "finished", ""},

@@ -256,7 +256,7 @@ begin
         end if;
     end if;
     questions := case when asked_before is null then questions end;
-    if questions is null and strpos(fold.lanes, '"question"') > 0 then
+    if questions is null and not has_ended and strpos(fold.lanes, '"question"') > 0 then
         questions := agui_internal.question_events((
             select json_agg(lane.value -> 'interrupt')::text from json_array_elements(fold.lanes::json) as lane (value)
         ));
