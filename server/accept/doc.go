@@ -15,6 +15,8 @@
 //     client fails when it copies that.
 //   - The filter leaves out what the folds of the log skip but a client would show ([Filter.Consult]):
 //     a patch that fails, and a piece of a message or call that is not there.
+//   - What is left out still ends the chunks that its agent has open. The client gets a patch without
+//     operations for that.
 //   - If members of an event are the problem, and the event means the same without them, it loses
 //     these members: optional ones that are null, and times that are no integer. A MESSAGES_SNAPSHOT
 //     loses the messages that a client refuses. The events that begin and end a run always pass.

@@ -381,6 +381,7 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 	if kind.closesLane && len(f.state.lanes) > 0 {
 		closing = f.state.laneOf(tag)
 	}
+	closing = f.closeEnded(closing)
 	isFirst := f.phase == beforeRun
 	f.startRun()
 	f.isSkipped = kind.isPatch() && f.skips != nil && f.skips(text)
@@ -402,6 +403,21 @@ func (f *Filter) admit(kind *eventKind, text []byte) bool {
 		f.stats.Added, f.before, f.phase = f.stats.Added-1, nil, beforeRun
 	}
 	return false
+}
+
+// closeEnded has the client close the lanes that what it did not get has ended, but for the one that the event at hand closes. A patch
+// without operations does nothing else. It returns the place of that one.
+func (f *Filter) closeEnded(closing int) int {
+	for place := len(f.state.lanes) - 1; place >= 0; place-- {
+		if l := &f.state.lanes[place]; l.hasEnded && place != closing {
+			f.add(newEvent("STATE_DELTA", jsonMember{fieldDelta, []byte("[]")}, jsonMember{fieldSubagentRunID, l.owner.tag()}))
+			f.state.closeLane(place)
+			if place < closing {
+				closing--
+			}
+		}
+	}
+	return closing
 }
 
 func (f *Filter) admitRunStarted() bool {

@@ -282,11 +282,6 @@ func (f *Filter) admitChunk(kind *eventKind, tag []byte, _ int) bool {
 		return false
 	}
 	if place >= 0 && s.lanes[place].bucket == kind.bucket && (id == nil || s.lanes[place].part == p) {
-		canStart := id != nil && (kind.bucket != toolCalls || e.text(fieldToolCallName) != nil)
-		if s.lanes[place].hasEnded && !canStart {
-			return false
-		}
-		s.lanes[place].hasEnded = false
 		if f.clients&Client1 != 0 {
 			f.pruneRepeated(kind, &s.lanes[place])
 		}

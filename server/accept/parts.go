@@ -40,6 +40,14 @@ func (o owner) is(tag []byte) bool {
 	return o.isSubagent == (tag != nil) && o.id == string(tag)
 }
 
+// tag writes the subagentRunId, nil for the main agent.
+func (o owner) tag() []byte {
+	if !o.isSubagent {
+		return nil
+	}
+	return rawjson.Quote(nil, o.id)
+}
+
 func ownerOf(tag []byte) owner { return owner{tag != nil, string(tag)} }
 
 // contradicted reports whether a tag names another agent. No tag contradicts nothing.
@@ -195,11 +203,7 @@ func (s *state) closings() [][]byte {
 		}
 	}
 	for st, opened := range s.steps {
-		var tag []byte
-		if st.owner.isSubagent {
-			tag = rawjson.Quote(nil, st.owner.id)
-		}
-		add(opened, partKinds[stepPart].ends, jsonMember{fieldStepName, rawjson.Quote(nil, st.name)}, jsonMember{fieldSubagentRunID, tag})
+		add(opened, partKinds[stepPart].ends, jsonMember{fieldStepName, rawjson.Quote(nil, st.name)}, jsonMember{fieldSubagentRunID, st.owner.tag()})
 	}
 	add(s.thinking[itself].opened, partKinds[thinkingPart].ends)
 	add(s.thinking[span].opened, partKinds[thinkingSpanPart].ends)
@@ -219,7 +223,7 @@ type lane struct {
 	owner  owner
 	bucket bucket
 	part   *part
-	// hasEnded: an event that was left out or is held ended the stream. Only a chunk that could start it continues it.
+	// hasEnded: an event that was left out or is held ended the stream. The client does not know that yet.
 	hasEnded bool
 	// What the first chunk said; nil if it did not. Later ones may not say otherwise.
 	role, name, parent []byte

@@ -38,7 +38,14 @@ func live(events []json.RawMessage, clients accept.Clients) (sent [][]byte, take
 		}
 		before := f.Stats()
 		first, send := f.Push(event)
-		if sent = append(sent, first...); send != nil {
+		for _, added := range first {
+			if sent = append(sent, added); compaction.EventType(added) == "STATE_DELTA" { // it ends chunks, as what was refused would have
+				fold.Apply(added)
+				taken = append(taken, added)
+				apply(event)
+			}
+		}
+		if send != nil {
 			sent = append(sent, send)
 		}
 		after := f.Stats()
@@ -57,9 +64,9 @@ func live(events []json.RawMessage, clients accept.Clients) (sent [][]byte, take
 
 // asOldClientsRead returns an event without what client 0.0.59 reads in its own way; nil if nothing is left. It keeps a thought or an
 // activity whose id a list gives to another message, lets text change an activity, renames no
-// call, and does not know metadata of activities and lists.
+// call, keeps the parts of a message that a chunk without text continues, and does not know metadata of activities and lists.
 func asOldClientsRead(event json.RawMessage, before, after *compaction.Fold) json.RawMessage {
-	roles, names := map[string]string{}, map[string]string{}
+	roles, names, hasParts := map[string]string{}, map[string]string{}, map[string]bool{}
 	for _, m := range before.Messages() {
 		var held message
 		if json.Unmarshal(m.JSON(), &held) != nil {
@@ -68,6 +75,7 @@ func asOldClientsRead(event json.RawMessage, before, after *compaction.Fold) jso
 		if held.Role == "reasoning" || held.Role == "activity" {
 			roles[held.ID] = held.Role
 		}
+		hasParts[held.ID] = strings.HasPrefix(string(held.Content), "[")
 		for _, call := range held.ToolCalls {
 			names[call.ID] = call.Function.Name
 		}
@@ -88,9 +96,12 @@ func asOldClientsRead(event json.RawMessage, before, after *compaction.Fold) jso
 	case strings.HasPrefix(kind, "ACTIVITY_"):
 		object.Remove("metadata")
 	case strings.Contains(kind, "_MESSAGE_"):
-		var of struct{ MessageID string }
+		var of struct{ MessageID, Delta string }
 		if _ = json.Unmarshal(event, &of); roles[of.MessageID] == "activity" || after.Skipped() != "" {
 			return nil
+		}
+		if strings.HasSuffix(kind, "_CHUNK") && of.Delta == "" && hasParts[of.MessageID] {
+			object.Set("type", rawjson.Quote(nil, strings.Replace(kind, "_CHUNK", "_START", 1)))
 		}
 	case strings.HasPrefix(kind, "TOOL_CALL_"):
 		var of struct{ ToolCallID string }
@@ -133,6 +144,12 @@ func TestLiveIsReload(t *testing.T) {
 	states := map[int]string{}
 	for _, events := range []string{
 		"RUN run-1\n" + `{"type":"REASONING_START","messageId":"m"}` + "\nREASON m\nFINISHED run-1",
+		"RUN run-1\n" + `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":[{"type":"text","text":"part"}]}]}` + "\n" +
+			`{"type":"TEXT_MESSAGE_CHUNK","messageId":"u"}` + "\nFINISHED run-1",
+		`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f","subagentRunId":"s","delta":"{"}` + "\n" +
+			`{"type":"ACTIVITY_SNAPSHOT","messageId":"c","activityType":"PLAN","content":{}}` + "\n" +
+			`{"type":"STATE_DELTA","subagentRunId":"s","delta":[{"op":"remove","path":"/none"}]}` + "\n" +
+			`{"type":"TOOL_CALL_CHUNK","toolCallId":"c","toolCallName":"f"}` + "\nFINISHED run-1",
 		"RUN run-1\nSTART m\n" + `{"type":"ACTIVITY_SNAPSHOT","messageId":"m","activityType":"PLAN","content":{}}` + "\nCONTENT m\nFINISHED run-1",
 		"RUN run-1\nCALL c\n" + `{"type":"MESSAGES_SNAPSHOT","messages":[]}` + "\nFINISHED run-1\nRUN run-1\nARGS c\nFINISHED run-1",
 		`{"type":"ACTIVITY_SNAPSHOT","messageId":"a","activityType":"PLAN","content":{}}` + "\n" +
