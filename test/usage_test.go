@@ -588,7 +588,7 @@ func TestUsageAsFrameworksSendIt(t *testing.T) {
 	testdb.Exec(t, pool, `call agui.project()`)
 	for thread, want := range map[string]string{
 		"tanstack 0.43":              "m-large 300 3 303 2 14 6",
-		"tanstack 0.58":              "m-large 300 3 303 2 14 -",
+		"tanstack 0.58":              "m-large 300 3 303 2 14 6",
 		"tanstack fails":             "m-large 100 1 101 - - -",
 		"agent framework":            "- 200 20 220 4 6 2",
 		"agent framework fails":      "- 100 10 110 - - -",

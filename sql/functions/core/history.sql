@@ -934,6 +934,9 @@ declare
     own_path constant text[] := case event_name when '' then '{usage}' when 'usage' then '{value}' end;
     -- TanStack names it beside the usage.
     model constant text := agui_internal.json_string_text(coalesce(event -> 'model', event #> '{metadata,tanstack,model}')::text);
+    -- Beside it stands, too, what it has not moved into the list, such as the tokens written to a cache.
+    details constant json := event #> '{metadata,tanstack,usage,promptTokensDetails}';
+    usage json;
     place record;
 begin
     for place in
@@ -948,7 +951,11 @@ begin
         ) as known
         order by known.path is distinct from own_path, known.set_at desc nulls last
     loop
-        return query select * from agui_internal.usage_entries(event #> place.path, place.names, model);
+        usage := event #> place.path;
+        if details is not null and place.path = '{usage}' and json_typeof(usage -> 0) = 'object' and usage -> 1 is null then
+            usage := json_build_array(agui_internal.json_member_set((usage -> 0)::text, 'promptTokensDetails', details::text)::json);
+        end if;
+        return query select * from agui_internal.usage_entries(usage, place.names, model);
         exit when found;
     end loop;
 end
