@@ -209,7 +209,7 @@ begin
     select ancestor.run_id into parent
     from agui.run as ancestor
     where ancestor.thread_key = run.thread_key and ancestor.run_no = run.parent_no;
-    if octet_length(fold.state) + (select coalesce(sum(octet_length(body) + 1), 0) from unnest(fold.bodies) as body) > part_bytes then
+    if octet_length(fold.state) + (select coalesce(sum(octet_length(body) + 1), 0) from (select unnest(fold.bodies) as body) as message) > part_bytes then
         earlier := thread || ',"runId":' || to_json(coalesce(parent, run.run_id));
         pieces := agui_internal.message_pieces(fold.bodies, part_bytes);
         next_part := part + 1;
@@ -329,21 +329,19 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    message record;
+    -- In the select list, so that no copy of the list is made.
+    lengths constant int[] := array(select octet_length(message.body) from (select unnest(bodies) as body) as message);
     size    int := 0;
     pieces  int[] := '{}';
 begin
-    for message in
-        select place.position::int as position, octet_length(place.body) as bytes
-        from unnest(bodies) with ordinality as place (body, position)
-    loop
-        if size > 0 and size + message.bytes > max_bytes then
-            pieces := pieces || (message.position - 1);
+    for position in 1 .. cardinality(lengths) loop
+        if size > 0 and size + lengths[position] > max_bytes then
+            pieces := pieces || (position - 1);
             size := 0;
         end if;
-        size := size + message.bytes + 1;
+        size := size + lengths[position] + 1;
     end loop;
-    return pieces || coalesce(cardinality(bodies), 0);
+    return pieces || cardinality(lengths);
 end
 $$;
 
@@ -548,7 +546,8 @@ begin
     from unnest(fold.message_ids, fold.bodies) with ordinality as place (id, body, position)
     left join agui_internal.repeated_messages(fold.message_ids) as repeated on repeated.position = place.position
     where not agui_internal.fits_message(place.body)
-        or repeated.position > sent_as_list and agui_internal.result_event(place.body) is null
+        -- As a case expression, so that the planner does not read each message before it joins.
+        or case when repeated.position > sent_as_list then agui_internal.result_event(place.body) is null end
     order by place.position
     limit 1;
     if found and message.is_large then
