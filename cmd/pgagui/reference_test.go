@@ -49,6 +49,9 @@ func TestCommandReference(t *testing.T) {
 	hasGlobal := false
 	var write func(*cobra.Command)
 	write = func(command *cobra.Command) {
+		if command.IsAdditionalHelpTopicCommand() && command.Name() != "exit-codes" { // they are above
+			fmt.Fprintf(&page, "\n## pgagui help %s\n\n```\n%s\n```\n", command.Name(), strings.TrimSpace(command.Long))
+		}
 		if command.IsAdditionalHelpTopicCommand() || !command.IsAvailableCommand() || command.Name() == "completion" {
 			return
 		}

@@ -11,10 +11,11 @@ import (
 // program is the program with the commands of this package.
 type program struct{ *cli.Program }
 
-// Commands returns the commands.
+// Commands returns the commands, and a topic of the help.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
 	commands := cli.Server.With(p.serveCommand(), p.tokenCommand())
 	commands = append(commands, cli.GettingStarted.With(cli.OnOneDatabase(p.devCommand())...)...)
-	return append(commands, cli.Conversations.With(p.exploreCommand())...)
+	commands = append(commands, cli.Conversations.With(p.exploreCommand())...)
+	return append(commands, settingsTopic())
 }

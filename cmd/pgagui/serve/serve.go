@@ -56,6 +56,9 @@ file:
   --limits-streams 20   PGAGUI_LIMITS_STREAMS=20   limits: {streams: 20}
   --heartbeat 20s       PGAGUI_HEARTBEAT=20s       heartbeat: 20s
 
+"pgagui help serve-settings" has those that one sets once: of jobs, of rights in JWTs, limits and
+timeouts.
+
 Agents have more settings in the file. Secrets stay in the environment:
 
   agents:
@@ -79,8 +82,8 @@ http/protobuf. The server needs the role agui_writer. The role of --live-databas
 agui_recorder. --read-database-url is the address of a streaming standby, which answers reads; its
 role needs only agui_reader. Of a cluster, the description of the nodes has the standbys of each.
 
-With --worker the process also runs the jobs of "pgagui worker". Their flags have the prefix worker-
-here, and their role (agui_worker) can have an address of its own (not with --nodes):
+With --worker the process also runs the jobs of "pgagui worker". Their settings are in the section
+worker of the file, and their role (agui_worker) can have an address of its own (not with --nodes):
 
   worker: {compact: '@every 30s', verify: off, databaseUrlFile: /etc/pgagui/worker}`,
 		Example: `  pgagui serve --insecure --agent assistant=http://localhost:9000/

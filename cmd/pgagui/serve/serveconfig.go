@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
@@ -135,7 +136,37 @@ func (c *serveConfig) settings() *pflag.FlagSet {
 
 	flags.StringVar(&c.logFormat, "log-format", "text", "`format` of the log on stderr: text or json")
 	flags.TextVar(&c.logLevel, "log-level", slog.LevelInfo, "least `level` of what is logged: debug, info, warn, error")
+	flags.VisitAll(func(flag *pflag.Flag) {
+		flag.Hidden = slices.Contains(setOnce, flag.Name) || strings.HasPrefix(flag.Name, workerPrefix)
+	})
 	return flags
+}
+
+// setOnce are the settings, beside those of jobs, that one sets once, in the file. The help of serve leaves them out, that of settingsTopic
+// has them.
+var setOnce = []string{
+	"jwt-any-audience", "jwt-default-rights", "jwt-refresh-interval", "jwt-rights", "jwt-rights-claim", "limits-burst", "limits-max-identities",
+	"live-database-connections", "read-database-connections", "read-database-max-lag", "max-appends", "max-concurrent-streams", "max-header-bytes",
+	"read-header-timeout", "idle-timeout", "write-timeout", "shutdown-timeout",
+}
+
+// settingsTopic is the help about the settings that the help of serve leaves out.
+func settingsTopic() *cobra.Command {
+	keys := pflag.NewFlagSet("", pflag.ContinueOnError)
+	(&serveConfig{}).settings().VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden {
+			flag.Name, flag.Hidden = keyOf(flag.Name), false
+			keys.AddFlag(flag)
+		}
+	})
+	return &cobra.Command{
+		Use:   "serve-settings",
+		Short: "Settings of pgagui serve that one sets once, in its file",
+		Long: `Keys of the file of "pgagui serve" that its own help leaves out. As all others, each is also a variable
+of the environment and a flag: limits.burst is PGAGUI_LIMITS_BURST and --limits-burst.
+
+` + strings.TrimRight(strings.ReplaceAll(keys.FlagUsagesWrapped(100), "      --", "  "), "\n"),
+	}
 }
 
 // workerPrefix is that of the flags of pgagui worker.
