@@ -105,7 +105,7 @@ test-costly: oracle-client bench-peers clients $(if $(shell command -v python3),
 	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -cluster $(ARGS))
 
 COSTLY_PACKAGES := ./cluster ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept ./test/modules ./test/clients ./test/crash
-COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|ClientFromOpenAPI|WhatAnImporter|TheDescription|WhoeverIsKilled"
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|StartGoThrough|ClientFromOpenAPI|WhatAnImporter|TheDescription|WhoeverIsKilled"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.
 SECONDS_LONG ?= 600

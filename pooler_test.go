@@ -36,6 +36,9 @@ func TestAPoolThatPreparesStatementsIsToldWhatToSet(t *testing.T) {
 			err = list()
 		}
 	}
+	if err == nil {
+		t.Skip("this PgBouncer keeps prepared statements, as those from 1.21 on do")
+	}
 	if !errors.Is(err, pgagui.ErrPreparedStatement) || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
 		t.Error(err)
 	}

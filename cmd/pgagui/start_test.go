@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/markdown"
+	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -181,5 +182,37 @@ SQL`)
 		if left, want := threads(), "|of bob\n|old\nbob|plain\n"; left != want {
 			t.Errorf("left are\n%snot\n%s", left, want)
 		}
+	}
+}
+
+// The program of the page says what a pooler needs that loses prepared statements, and has it.
+func TestTheProgramOfStartGoThroughAPooler(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it compiles a program")
+	}
+	const page = "../../docs/start/go.md"
+	reader := newReader(t)
+	for _, block := range markdown.Blocks(t, page) {
+		if block.File != "" {
+			testfile.Write(t, filepath.Join(reader.folder, block.File), []byte(block.Text))
+		}
+		if strings.Contains(block.Text, "go mod init") {
+			reader.run(t, page, block)
+		}
+	}
+	reader.run(t, page, markdown.Block{Text: "go mod tidy && go build -o chat ."})
+	chat := func(setting string) (string, error) {
+		command := exec.CommandContext(t.Context(), filepath.Join(reader.folder, "chat"))
+		command.Env = append(reader.environment, "DATABASE_URL="+pooler.Start(t, testdb.New(t))+setting)
+		output, err := command.CombinedOutput()
+		return string(output), err
+	}
+	const setting = "default_query_exec_mode=exec"
+	if output, err := chat(""); err != nil && !strings.Contains(output, setting) {
+		t.Errorf("it does not say what to set: %v\n%s", err, output)
+	}
+	if output, err := chat("&" + setting); err != nil || !strings.Contains(output, "Three days are enough.") {
+		t.Errorf("with the setting: %v\n%s", err, output)
 	}
 }

@@ -3,6 +3,8 @@
 //
 //	DATABASE_URL=postgres://… go run ./examples/goose
 //
+// The address is that of the server itself: a pooler in transaction mode loses the statements that pgx prepares.
+//
 // The folder migrations has those of the application. Those of pgagui come from its module, so no copy of them is in
 // the repository of the application.
 package main

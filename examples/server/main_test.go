@@ -13,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -119,7 +122,17 @@ func input(runID, parent string) string {
 
 func TestAChatSurvivesReloads(t *testing.T) {
 	t.Parallel()
-	store := pgagui.New(testdb.Pool(t), nil)
+	survivesReloads(t, testdb.Pool(t))
+}
+
+func TestAChatThroughAPooler(t *testing.T) {
+	t.Parallel()
+	survivesReloads(t, testdb.Connect(t, pooler.Start(t, testdb.New(t))+"&default_query_exec_mode=exec"))
+}
+
+func survivesReloads(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	store := pgagui.New(pool, nil)
 	agent := make(steps)
 	one, other := start(t, store, agent.run), start(t, store, echo)
 
