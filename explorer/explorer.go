@@ -68,6 +68,7 @@ type Handler struct {
 	door     *door.Door
 	options  Options
 	sessions *sessions
+	seen     seen
 	// timelines are the runs that readers step through.
 	timelines *timeline.Cache
 	closing   context.Context // ends with Close
@@ -208,8 +209,11 @@ func (h *Handler) serve(q *request) error {
 	if q.Method == http.MethodPost {
 		held.StatementTime = 0 // to erase a long thread takes what it takes
 	}
-	q.Request, q.held = q.WithContext(ctx), held
 	q.store = h.door.Store(ctx)
+	if method == http.MethodGet && path != "/events" && h.door.Replicas != nil {
+		ctx, q.store = h.door.Replicas(ctx, h.seen.last(q.identity))
+	}
+	q.Request, q.held = q.WithContext(ctx), held
 	return found.serve(q)
 }
 

@@ -83,6 +83,7 @@ func (h *Handler) sendEvents(q *request) error {
 			return
 		}
 		sent = position
+		h.seen.now(q.identity)
 		if write(fmt.Sprintf("id: %s\ndata: %d\n\n", position, position.Seq)) != nil {
 			cancel()
 		}
@@ -115,6 +116,7 @@ func (h *Handler) stop(q *request) error {
 	if _, err := q.store.RequestStop(q.Context(), run, pgagui.RequestStopOptions{Reason: "stopped in the explorer"}); err != nil {
 		return err
 	}
+	h.seen.now(q.identity)
 	q.redirect(link("thread", "id", run.ThreadID))
 	return nil
 }

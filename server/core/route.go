@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/db"
@@ -62,6 +63,14 @@ func (s *Server) UsesReplica() bool {
 func (s *Server) RouteRead(ctx context.Context, seen Seen) context.Context {
 	who, _ := access.IdentityFrom(ctx)
 	return context.WithValue(ctx, routeKey{}, &route{reads: true, scope: who.Scope, needs: seen, standbys: map[*replicated]*replica{}})
+}
+
+// readSince is door.Door.Replicas. A standby that may be used has what is older than a check of it can say.
+func (s *Server) readSince(ctx context.Context, seen time.Time) (context.Context, *pgagui.Store) {
+	if time.Since(seen) > s.Options.MaxReadLag+probeInterval+probeTimeout {
+		ctx = s.RouteRead(ctx, Seen{})
+	}
+	return ctx, s.Tenant(ctx).Store
 }
 
 // RouteWrite returns the context of a request that may write. note gets the transactions that the

@@ -69,6 +69,9 @@ func New(store *pgagui.Store, entry *door.Door, options Options) (*Server, error
 	if s.replicas, err = newReplicas(store, &options); err != nil {
 		return nil, err
 	}
+	if s.replicas != nil {
+		entry.Replicas = s.readSince
+	}
 	return s, nil
 }
 

@@ -35,6 +35,9 @@ type Door struct {
 	WriteTimeout time.Duration
 	// BodyTimeout bounds the time to receive a body that is not a stream.
 	BodyTimeout time.Duration
+	// Replicas, if set, returns the context and the store for a request that a read replica may answer. The answer must have what was
+	// written up to a time; zero: as old as replicas may be.
+	Replicas func(ctx context.Context, seen time.Time) (context.Context, *pgagui.Store)
 
 	readTimeout time.Duration
 	store       *pgagui.Store
