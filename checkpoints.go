@@ -95,21 +95,52 @@ func (c Checkpoints) Load(ctx context.Context, threadID string, checkpoint Check
 //
 // Errors: ErrKeyCollision.
 func (c Checkpoints) List(ctx context.Context, threadID string, options CheckpointsOptions) ([]Checkpoint, error) {
-	rows, err := c.store.of(threadID).Checkpoints(ctx, db.CheckpointsParams{ThreadID: threadID, Namespace: options.Namespace, Scope: c.store.scope})
-	return listOf(rows, err, checkpointOf)
+	checkpoints, _, err := c.ListPage(ctx, threadID, options, 0, 0)
+	return checkpoints, err
+}
+
+// ListPage is List behind the checkpoint with a number, with a bound of the bytes of the checkpoints: there is one at least. It has
+// no bound if pageBytes is zero.
+//
+// Errors: those of List.
+func (c Checkpoints) ListPage(
+	ctx context.Context, threadID string, options CheckpointsOptions, after int64, pageBytes int,
+) (checkpoints []Checkpoint, hasMore bool, err error) {
+	rows, err := c.store.of(threadID).Checkpoints(ctx, db.CheckpointsParams{
+		ThreadID: threadID, Namespace: options.Namespace, AfterNo: orNull(after), PageBytes: orNull(pageSize(pageBytes, 0)), Scope: c.store.scope,
+	})
+	return checkpointsOf(rows, err)
 }
 
 // Lineage returns the checkpoints from the root to one of them. The root comes first.
 //
 // Errors: ErrUnknownCheckpoint, ErrInvalidEvents (an empty thread id), ErrKeyCollision.
 func (c Checkpoints) Lineage(ctx context.Context, threadID string, checkpoint CheckpointRef) ([]Checkpoint, error) {
+	checkpoints, _, err := c.LineagePage(ctx, threadID, checkpoint, 0, 0)
+	return checkpoints, err
+}
+
+// LineagePage is Lineage behind the checkpoint of it with a number, with a bound of the bytes of the checkpoints: there is one at
+// least. It begins with the root if after is zero, and has no bound if pageBytes is zero.
+//
+// Errors: those of Lineage.
+func (c Checkpoints) LineagePage(
+	ctx context.Context, threadID string, checkpoint CheckpointRef, after int64, pageBytes int,
+) (checkpoints []Checkpoint, hasMore bool, err error) {
 	rows, err := c.store.of(threadID).CheckpointLineage(ctx, db.CheckpointLineageParams{
-		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, Scope: c.store.scope,
+		ThreadID: threadID, CheckpointID: orNull(checkpoint.ID), Namespace: checkpoint.Namespace, AfterNo: orNull(after),
+		PageBytes: orNull(pageSize(pageBytes, 0)), Scope: c.store.scope,
 	})
-	if err == nil && len(rows) == 0 {
-		return nil, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
+	if err == nil && len(rows) == 0 && after == 0 {
+		return nil, false, unknown(ErrUnknownCheckpoint, "thread %q has no checkpoint in the namespace %q", threadID, checkpoint.Namespace)
 	}
-	return listOf(rows, err, func(row db.CheckpointLineageRow) Checkpoint { return checkpointOf(db.CheckpointsRow(row)) })
+	return checkpointsOf(rows, err)
+}
+
+// checkpointsOf is a page of checkpoints. A last row without a number says that there are more.
+func checkpointsOf[Row db.CheckpointsRow | db.CheckpointLineageRow](rows []Row, err error) (checkpoints []Checkpoint, hasMore bool, _ error) {
+	checkpoints, err = listOf(rows, err, func(row Row) Checkpoint { return checkpointOf(db.CheckpointsRow(row)) })
+	return untilMark(checkpoints, err, func(last Checkpoint) bool { return last.Number == 0 })
 }
 
 func checkpointOf(row db.CheckpointsRow) Checkpoint {

@@ -136,10 +136,19 @@ func (s Sessions) Load(ctx context.Context, key SessionKey, options LoadOptions)
 // Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
 // id), ErrKeyCollision.
 func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState, error) {
+	states, _, err := s.ListPage(ctx, session, "", 0)
+	return states, err
+}
+
+// ListPage is List behind a key, with a bound of the bytes of the documents: there is one at least. It begins with the first one if
+// after is empty, and has no bound if pageBytes is zero.
+//
+// Errors: those of List.
+func (s Sessions) ListPage(ctx context.Context, session SessionRef, after string, pageBytes int) (states []SessionState, hasMore bool, err error) {
 	rows, err := s.store.of(session.ThreadID).SessionStates(ctx, db.SessionStatesParams{
-		ThreadID: session.ThreadID, RunID: orNull(session.RunID), Scope: s.store.scope,
+		ThreadID: session.ThreadID, RunID: orNull(session.RunID), AfterKey: orNull(after), PageBytes: orNull(pageSize(pageBytes, 0)), Scope: s.store.scope,
 	})
-	return listOf(rows, err, func(row db.SessionStatesRow) SessionState { return sessionStateOf(db.LoadSessionStateRow(row)) })
+	return statesOf(rows, err)
 }
 
 // Versions returns the versions that are kept of a document, newest first. Those of other runs,
@@ -148,10 +157,28 @@ func (s Sessions) List(ctx context.Context, session SessionRef) ([]SessionState,
 // Errors: ErrUnknownThread and ErrUnknownRun (if a run is named), ErrInvalidEvents (an empty thread
 // id), ErrKeyCollision.
 func (s Sessions) Versions(ctx context.Context, key SessionKey, options VersionsOptions) ([]SessionState, error) {
+	versions, _, err := s.VersionsPage(ctx, key, options, 0, 0)
+	return versions, err
+}
+
+// VersionsPage is Versions before a version, with a bound of the bytes of the documents: there is one at least. It begins with the
+// newest one if before is zero, and has no bound if pageBytes is zero.
+//
+// Errors: those of Versions.
+func (s Sessions) VersionsPage(
+	ctx context.Context, key SessionKey, options VersionsOptions, before int64, pageBytes int,
+) (versions []SessionState, hasMore bool, err error) {
 	rows, err := s.store.of(key.ThreadID).SessionVersions(ctx, db.SessionVersionsParams{
-		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), Scope: s.store.scope,
+		ThreadID: key.ThreadID, Key: key.Key, RunID: orNull(options.RunID), BeforeVersion: orNull(before), PageBytes: orNull(pageSize(pageBytes, 0)),
+		Scope: s.store.scope,
 	})
-	return listOf(rows, err, func(row db.SessionVersionsRow) SessionState { return sessionStateOf(db.LoadSessionStateRow(row)) })
+	return statesOf(rows, err)
+}
+
+// statesOf is a page of documents. A last row without a version says that there are more.
+func statesOf[Row db.SessionStatesRow | db.SessionVersionsRow](rows []Row, err error) (states []SessionState, hasMore bool, _ error) {
+	states, err = listOf(rows, err, func(row Row) SessionState { return sessionStateOf(db.LoadSessionStateRow(row)) })
+	return untilMark(states, err, func(last SessionState) bool { return last.Version == 0 })
 }
 
 func sessionStateOf(row db.LoadSessionStateRow) SessionState {

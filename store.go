@@ -184,6 +184,14 @@ func listOf[R, T any](rows []R, err error, valueOf func(R) T) ([]T, error) {
 	return values, nil
 }
 
+// untilMark is a page without its last value, if that is a mark which says that there are more.
+func untilMark[T any](page []T, err error, isMark func(last T) bool) (values []T, hasMore bool, _ error) {
+	if last := len(page) - 1; last >= 0 && isMark(page[last]) {
+		return page[:last], true, err
+	}
+	return page, false, err
+}
+
 // orNull is a parameter of a query: NULL, not given, if the value is zero.
 func orNull[T comparable](value T) *T {
 	var zero T

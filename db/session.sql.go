@@ -14,10 +14,12 @@ import (
 
 const CheckpointLineage = `-- name: CheckpointLineage :many
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
-    (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
-from agui.checkpoint_lineage($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as checkpoint
+    coalesce((checkpoint).checkpoint_no, 0)::bigint as checkpoint_no, coalesce((checkpoint).namespace, '')::pg_catalog.text as namespace,
+    coalesce((checkpoint).checkpoint_id, '')::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, coalesce((checkpoint).saved_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.checkpoint_lineage(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text, $5::bigint, $6::int
+) as checkpoint
 `
 
 type CheckpointLineageParams struct {
@@ -25,6 +27,8 @@ type CheckpointLineageParams struct {
 	CheckpointID *string
 	Namespace    string
 	Scope        string
+	AfterNo      *int64
+	PageBytes    *int32
 }
 
 type CheckpointLineageRow struct {
@@ -37,12 +41,15 @@ type CheckpointLineageRow struct {
 	Document     rawjson.Text
 }
 
+// A last row with checkpoint_no 0: page_bytes ended the page.
 func (q *Queries) CheckpointLineage(ctx context.Context, arg CheckpointLineageParams) ([]CheckpointLineageRow, error) {
 	rows, err := q.db.Query(ctx, CheckpointLineage,
 		arg.ThreadID,
 		arg.CheckpointID,
 		arg.Namespace,
 		arg.Scope,
+		arg.AfterNo,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err
@@ -72,16 +79,20 @@ func (q *Queries) CheckpointLineage(ctx context.Context, arg CheckpointLineagePa
 
 const Checkpoints = `-- name: Checkpoints :many
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::pg_catalog.text as namespace,
-    (checkpoint).checkpoint_id::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
-    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, (checkpoint).saved_at::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
-from agui.checkpoints($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as checkpoint
+    coalesce((checkpoint).checkpoint_no, 0)::bigint as checkpoint_no, coalesce((checkpoint).namespace, '')::pg_catalog.text as namespace,
+    coalesce((checkpoint).checkpoint_id, '')::pg_catalog.text as checkpoint_id, coalesce((checkpoint).parent_id, '')::pg_catalog.text as parent_id,
+    coalesce((checkpoint).run_id, '')::pg_catalog.text as run_id, coalesce((checkpoint).saved_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as saved_at, (checkpoint).document::pg_catalog.json as document
+from agui.checkpoints(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::bigint, $5::int
+) as checkpoint
 `
 
 type CheckpointsParams struct {
 	ThreadID  string
 	Namespace *string
 	Scope     string
+	AfterNo   *int64
+	PageBytes *int32
 }
 
 type CheckpointsRow struct {
@@ -94,8 +105,15 @@ type CheckpointsRow struct {
 	Document     rawjson.Text
 }
 
+// A last row with checkpoint_no 0: page_bytes ended the page.
 func (q *Queries) Checkpoints(ctx context.Context, arg CheckpointsParams) ([]CheckpointsRow, error) {
-	rows, err := q.db.Query(ctx, Checkpoints, arg.ThreadID, arg.Namespace, arg.Scope)
+	rows, err := q.db.Query(ctx, Checkpoints,
+		arg.ThreadID,
+		arg.Namespace,
+		arg.Scope,
+		arg.AfterNo,
+		arg.PageBytes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -411,15 +429,19 @@ func (q *Queries) SaveSessions(ctx context.Context, arg SaveSessionsParams) (raw
 
 const SessionStates = `-- name: SessionStates :many
 select
-    (state).key::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, (state).version::bigint as version,
-    (state).saved_at::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
-from agui.session_states($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text) as state
+    coalesce((state).key, '')::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, coalesce((state).version, 0)::bigint as version,
+    coalesce((state).saved_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
+from agui.session_states(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text, $5::int
+) as state
 `
 
 type SessionStatesParams struct {
-	ThreadID string
-	RunID    *string
-	Scope    string
+	ThreadID  string
+	RunID     *string
+	Scope     string
+	AfterKey  *string
+	PageBytes *int32
 }
 
 type SessionStatesRow struct {
@@ -430,8 +452,15 @@ type SessionStatesRow struct {
 	Document rawjson.Text
 }
 
+// A last row with version 0: page_bytes ended the page.
 func (q *Queries) SessionStates(ctx context.Context, arg SessionStatesParams) ([]SessionStatesRow, error) {
-	rows, err := q.db.Query(ctx, SessionStates, arg.ThreadID, arg.RunID, arg.Scope)
+	rows, err := q.db.Query(ctx, SessionStates,
+		arg.ThreadID,
+		arg.RunID,
+		arg.Scope,
+		arg.AfterKey,
+		arg.PageBytes,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -458,16 +487,20 @@ func (q *Queries) SessionStates(ctx context.Context, arg SessionStatesParams) ([
 
 const SessionVersions = `-- name: SessionVersions :many
 select
-    (state).key::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, (state).version::bigint as version,
-    (state).saved_at::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
-from agui.session_versions($1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text) as state
+    coalesce((state).key, '')::pg_catalog.text as key, coalesce((state).run_id, '')::pg_catalog.text as run_id, coalesce((state).version, 0)::bigint as version,
+    coalesce((state).saved_at, '0001-01-01 00:00:00+00')::pg_catalog.timestamptz as saved_at, (state).document::pg_catalog.json as document
+from agui.session_versions(
+    $1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text, $5::bigint, $6::int
+) as state
 `
 
 type SessionVersionsParams struct {
-	ThreadID string
-	Key      string
-	RunID    *string
-	Scope    string
+	ThreadID      string
+	Key           string
+	RunID         *string
+	Scope         string
+	BeforeVersion *int64
+	PageBytes     *int32
 }
 
 type SessionVersionsRow struct {
@@ -478,12 +511,15 @@ type SessionVersionsRow struct {
 	Document rawjson.Text
 }
 
+// A last row with version 0: page_bytes ended the page.
 func (q *Queries) SessionVersions(ctx context.Context, arg SessionVersionsParams) ([]SessionVersionsRow, error) {
 	rows, err := q.db.Query(ctx, SessionVersions,
 		arg.ThreadID,
 		arg.Key,
 		arg.RunID,
 		arg.Scope,
+		arg.BeforeVersion,
+		arg.PageBytes,
 	)
 	if err != nil {
 		return nil, err

@@ -37,7 +37,10 @@ func TestReadsOfLargeDocumentsAreBounded(t *testing.T) {
 		"limit": "1000", "last": "1000", "raw": "true", "q": "aW1n", "run": "run-12", "other_run": "run-11", "from_run": "run-1", "to_run": "run-12", "whole_thread": "true", "page_size": "1000", "size": "1000",
 	}
 	// Those that can be read on: a refusal is no answer.
-	pages := []string{"/threads/large/history", "/threads/large/last-events"}
+	pages := []string{
+		"/threads/large/history", "/threads/large/last-events", "/threads/large/session-state", "/threads/large/session-state/key/versions",
+		"/threads/large/checkpoints", "/threads/large/checkpoints/c12/lineage",
+	}
 	document, err := document()
 	if err != nil {
 		t.Fatal(err)

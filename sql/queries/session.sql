@@ -18,16 +18,22 @@ from agui.load_session_state(
 ) as state;
 
 -- name: SessionStates :many
+-- A last row with version 0: page_bytes ended the page.
 select
-    (state).key::text as key, coalesce((state).run_id, '')::text as run_id, (state).version::bigint as version,
-    (state).saved_at::timestamptz as saved_at, (state).document::json as document
-from agui.session_states(@thread_id::text, sqlc.narg(run_id)::text, @scope::text) as state;
+    coalesce((state).key, '')::text as key, coalesce((state).run_id, '')::text as run_id, coalesce((state).version, 0)::bigint as version,
+    coalesce((state).saved_at, '0001-01-01 00:00:00+00')::timestamptz as saved_at, (state).document::json as document
+from agui.session_states(
+    @thread_id::text, sqlc.narg(run_id)::text, @scope::text, sqlc.narg(after_key)::text, sqlc.narg(page_bytes)::int
+) as state;
 
 -- name: SessionVersions :many
+-- A last row with version 0: page_bytes ended the page.
 select
-    (state).key::text as key, coalesce((state).run_id, '')::text as run_id, (state).version::bigint as version,
-    (state).saved_at::timestamptz as saved_at, (state).document::json as document
-from agui.session_versions(@thread_id::text, @key::text, sqlc.narg(run_id)::text, @scope::text) as state;
+    coalesce((state).key, '')::text as key, coalesce((state).run_id, '')::text as run_id, coalesce((state).version, 0)::bigint as version,
+    coalesce((state).saved_at, '0001-01-01 00:00:00+00')::timestamptz as saved_at, (state).document::json as document
+from agui.session_versions(
+    @thread_id::text, @key::text, sqlc.narg(run_id)::text, @scope::text, sqlc.narg(before_version)::bigint, sqlc.narg(page_bytes)::int
+) as state;
 
 -- name: LoadSession :one
 select agui.load_session(@thread_id::text, sqlc.narg(run_id)::text, @scope::text)::json as session;
@@ -66,15 +72,21 @@ from agui.load_checkpoint(
 ) as checkpoint;
 
 -- name: Checkpoints :many
+-- A last row with checkpoint_no 0: page_bytes ended the page.
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
-    (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    coalesce((checkpoint).run_id, '')::text as run_id, (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.checkpoints(@thread_id::text, sqlc.narg(namespace)::text, @scope::text) as checkpoint;
+    coalesce((checkpoint).checkpoint_no, 0)::bigint as checkpoint_no, coalesce((checkpoint).namespace, '')::text as namespace,
+    coalesce((checkpoint).checkpoint_id, '')::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
+    coalesce((checkpoint).run_id, '')::text as run_id, coalesce((checkpoint).saved_at, '0001-01-01 00:00:00+00')::timestamptz as saved_at, (checkpoint).document::json as document
+from agui.checkpoints(
+    @thread_id::text, sqlc.narg(namespace)::text, @scope::text, sqlc.narg(after_no)::bigint, sqlc.narg(page_bytes)::int
+) as checkpoint;
 
 -- name: CheckpointLineage :many
+-- A last row with checkpoint_no 0: page_bytes ended the page.
 select
-    (checkpoint).checkpoint_no::bigint as checkpoint_no, (checkpoint).namespace::text as namespace,
-    (checkpoint).checkpoint_id::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
-    coalesce((checkpoint).run_id, '')::text as run_id, (checkpoint).saved_at::timestamptz as saved_at, (checkpoint).document::json as document
-from agui.checkpoint_lineage(@thread_id::text, sqlc.narg(checkpoint_id)::text, @namespace::text, @scope::text) as checkpoint;
+    coalesce((checkpoint).checkpoint_no, 0)::bigint as checkpoint_no, coalesce((checkpoint).namespace, '')::text as namespace,
+    coalesce((checkpoint).checkpoint_id, '')::text as checkpoint_id, coalesce((checkpoint).parent_id, '')::text as parent_id,
+    coalesce((checkpoint).run_id, '')::text as run_id, coalesce((checkpoint).saved_at, '0001-01-01 00:00:00+00')::timestamptz as saved_at, (checkpoint).document::json as document
+from agui.checkpoint_lineage(
+    @thread_id::text, sqlc.narg(checkpoint_id)::text, @namespace::text, @scope::text, sqlc.narg(after_no)::bigint, sqlc.narg(page_bytes)::int
+) as checkpoint;

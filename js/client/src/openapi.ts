@@ -1000,7 +1000,8 @@ export interface paths {
         /**
          * All documents that a run sees
          * @description Documents of agents beside the events. A run sees those of its lineage, and those of the
-         *     thread itself. Without `run`, those of the thread itself. Right: read.
+         *     thread itself. Without `run`, those of the thread itself. A page ends before the document that
+         *     takes too much memory with those before it; then `hasMore` is true. Right: read.
          */
         get: operations["listSessionState"];
         put?: never;
@@ -1060,7 +1061,8 @@ export interface paths {
         };
         /**
          * The versions that are kept of a document
-         * @description Newest first. A version without a document removed it. Right: read.
+         * @description Newest first. A version without a document removed it. A page ends before the document that
+         *     takes too much memory with those before it; then `hasMore` is true. Right: read.
          */
         get: operations["listSessionVersions"];
         put?: never;
@@ -1083,7 +1085,8 @@ export interface paths {
         };
         /**
          * The checkpoints of workflow engines
-         * @description Right: read.
+         * @description In the order of their numbers. A page ends before the checkpoint that takes too much memory
+         *     with those before it; then `hasMore` is true. Right: read.
          */
         get: operations["listCheckpoints"];
         put?: never;
@@ -1143,7 +1146,8 @@ export interface paths {
         };
         /**
          * The checkpoints from the root to one of them
-         * @description Right: read.
+         * @description A page ends before the checkpoint that takes too much memory with those before it; then
+         *     `hasMore` is true. Right: read.
          */
         get: operations["getCheckpointLineage"];
         put?: never;
@@ -2398,6 +2402,7 @@ export interface components {
             content: {
                 "application/json": {
                     checkpoints: components["schemas"]["Checkpoint"][];
+                    hasMore: boolean;
                 };
             };
         };
@@ -2425,6 +2430,8 @@ export interface components {
         key: components["schemas"]["Id"];
         /** @description The id of a checkpoint. */
         checkpoint: components["schemas"]["Id"];
+        /** @description Only checkpoints behind that with this number, the last one of the page before. */
+        afterCheckpoint: components["schemas"]["Seq"];
         /** @description The namespace of the checkpoint, which may be empty. */
         namespace: string;
         /** @description The id of a run; the head if empty. */
@@ -3879,6 +3886,8 @@ export interface operations {
             query?: {
                 /** @description The id of a run; the thread itself if empty. */
                 run?: components["parameters"]["ownerRun"];
+                /** @description Only keys behind this one: the last one of the page before. */
+                after?: components["schemas"]["Text"];
             };
             header?: never;
             path: {
@@ -3897,6 +3906,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         sessionState: components["schemas"]["SessionState"][];
+                        hasMore: boolean;
                     };
                 };
             };
@@ -4021,6 +4031,8 @@ export interface operations {
             query?: {
                 /** @description The id of a run; the thread itself if empty. */
                 run?: components["parameters"]["ownerRun"];
+                /** @description Only versions before this one: the last one of the page before. */
+                before?: components["schemas"]["Seq"];
             };
             header?: never;
             path: {
@@ -4041,6 +4053,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         versions: components["schemas"]["SessionState"][];
+                        hasMore: boolean;
                     };
                 };
             };
@@ -4050,6 +4063,8 @@ export interface operations {
     listCheckpoints: {
         parameters: {
             query?: {
+                /** @description Only checkpoints behind that with this number, the last one of the page before. */
+                after?: components["parameters"]["afterCheckpoint"];
                 /** @description Only this namespace, which may be empty. */
                 namespace?: components["schemas"]["Text"];
             };
@@ -4144,6 +4159,8 @@ export interface operations {
             query?: {
                 /** @description The namespace of the checkpoint, which may be empty. */
                 namespace?: components["parameters"]["namespace"];
+                /** @description Only checkpoints behind that with this number, the last one of the page before. */
+                after?: components["parameters"]["afterCheckpoint"];
             };
             header?: never;
             path: {

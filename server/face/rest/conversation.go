@@ -217,12 +217,11 @@ func (s handler) getLastEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var more jsontext.Object
-	return s.AnswerList(w, r, "events", texts(page.Events, func(event pgagui.Event) json.RawMessage {
+	return answerPage(s, w, r, "events", page.Events, page.HasMore, func(event pgagui.Event) json.RawMessage {
 		return historyEvent(pgagui.HistoryEvent{
 			Seq: event.Seq, LastSeq: event.Seq, RunID: event.RunID, Type: event.Type, Count: 1, CreatedAt: event.RecordedAt, JSON: event.JSON,
 		})
-	}), more.Value("hasMore", page.HasMore))
+	})
 }
 
 func (s handler) getErrors(w http.ResponseWriter, r *http.Request) error {

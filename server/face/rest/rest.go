@@ -96,6 +96,12 @@ func answerTexts[T any](s handler, w http.ResponseWriter, r *http.Request, name 
 	return s.AnswerList(w, r, name, texts(items, textOf), nil)
 }
 
+// answerPage is answerTexts for a page that the bytes of its items may have ended.
+func answerPage[T any](s handler, w http.ResponseWriter, r *http.Request, name string, items []T, hasMore bool, textOf func(T) json.RawMessage) error {
+	var more jsontext.Object
+	return s.AnswerList(w, r, name, texts(items, textOf), more.Value("hasMore", hasMore))
+}
+
 // texts yields the JSON text of each item.
 func texts[T any](items []T, textOf func(T) json.RawMessage) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {

@@ -68,15 +68,15 @@ func shownState(state pgagui.SessionState) json.RawMessage {
 
 func (s handler) getSessionStates(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
-	session := pgagui.SessionRef{ThreadID: r.PathValue("thread"), RunID: q.Text("run")}
+	session, after := pgagui.SessionRef{ThreadID: r.PathValue("thread"), RunID: q.Text("run")}, q.Text("after")
 	if err := q.Check(); err != nil {
 		return err
 	}
-	states, err := s.Tenant(r.Context()).Sessions().List(r.Context(), session)
+	states, hasMore, err := s.Tenant(r.Context()).Sessions().ListPage(r.Context(), session, after, s.Memory.PageBytes())
 	if err != nil {
 		return err
 	}
-	return answerTexts(s, w, r, "sessionState", states, shownState)
+	return answerPage(s, w, r, "sessionState", states, hasMore, shownState)
 }
 
 func sessionKeyOf(r *http.Request) pgagui.SessionKey {
@@ -101,15 +101,15 @@ func (s handler) getSessionState(w http.ResponseWriter, r *http.Request) error {
 
 func (s handler) getSessionVersions(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
-	options := pgagui.VersionsOptions{RunID: q.Text("run")}
+	options, before := pgagui.VersionsOptions{RunID: q.Text("run")}, q.Number("before")
 	if err := q.Check(); err != nil {
 		return err
 	}
-	versions, err := s.Tenant(r.Context()).Sessions().Versions(r.Context(), sessionKeyOf(r), options)
+	versions, hasMore, err := s.Tenant(r.Context()).Sessions().VersionsPage(r.Context(), sessionKeyOf(r), options, before, s.Memory.PageBytes())
 	if err != nil {
 		return err
 	}
-	return answerTexts(s, w, r, "versions", versions, shownState)
+	return answerPage(s, w, r, "versions", versions, hasMore, shownState)
 }
 
 func (s handler) saveOptionsOf(r *http.Request) (options pgagui.SaveOptions, err error) {
@@ -174,14 +174,15 @@ func (s handler) getCheckpoints(w http.ResponseWriter, r *http.Request) error {
 	if namespace := q.Text("namespace"); q.Has("namespace") {
 		options.Namespace = &namespace
 	}
+	after := q.Number("after")
 	if err := q.Check(); err != nil {
 		return err
 	}
-	checkpoints, err := s.Tenant(r.Context()).Checkpoints().List(r.Context(), r.PathValue("thread"), options)
+	checkpoints, hasMore, err := s.Tenant(r.Context()).Checkpoints().ListPage(r.Context(), r.PathValue("thread"), options, after, s.Memory.PageBytes())
 	if err != nil {
 		return err
 	}
-	return answerTexts(s, w, r, "checkpoints", checkpoints, shownCheckpoint)
+	return answerPage(s, w, r, "checkpoints", checkpoints, hasMore, shownCheckpoint)
 }
 
 // getCheckpoint returns a checkpoint, or the one that was saved last: in the thread, or at a run.
@@ -203,15 +204,15 @@ func (s handler) getCheckpoint(w http.ResponseWriter, r *http.Request) error {
 
 func (s handler) getCheckpointLineage(w http.ResponseWriter, r *http.Request) error {
 	q := face.QueryOf(r)
-	reference := pgagui.CheckpointRef{Namespace: q.Text("namespace"), ID: r.PathValue("checkpoint")}
+	reference, after := pgagui.CheckpointRef{Namespace: q.Text("namespace"), ID: r.PathValue("checkpoint")}, q.Number("after")
 	if err := q.Check(); err != nil {
 		return err
 	}
-	lineage, err := s.Tenant(r.Context()).Checkpoints().Lineage(r.Context(), r.PathValue("thread"), reference)
+	lineage, hasMore, err := s.Tenant(r.Context()).Checkpoints().LineagePage(r.Context(), r.PathValue("thread"), reference, after, s.Memory.PageBytes())
 	if err != nil {
 		return err
 	}
-	return answerTexts(s, w, r, "checkpoints", lineage, shownCheckpoint)
+	return answerPage(s, w, r, "checkpoints", lineage, hasMore, shownCheckpoint)
 }
 
 // putCheckpoint saves a checkpoint. It is idempotent.

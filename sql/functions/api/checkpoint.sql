@@ -233,7 +233,9 @@ create or replace function agui.checkpoint_lineage(
     thread_id     text,
     checkpoint_id text default null,
     namespace     text default '',
-    scope         text default ''
+    scope         text default '',
+    after_no      bigint default null,
+    page_bytes    int default null
 )
 returns setof agui.checkpoint_row
 language plpgsql
@@ -250,39 +252,58 @@ set enable_mergejoin = off
 as $$
 declare
     most_steps bigint;
-    leaf agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+    leaf       agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
+    checkpoint agui.checkpoint;
+    bytes      bigint;  -- of the page
 begin
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
-    most_steps := (select max(checkpoint.checkpoint_no) from agui.checkpoint as checkpoint where checkpoint.thread_key = leaf.thread_key);
-    return query
-    with recursive ancestor (checkpoint, depth) as (
-        select leaf, 0
-        where leaf.checkpoint_no is not null
-        union all
-        select parent, ancestor.depth + 1
-        from ancestor
-        join agui.checkpoint as parent
-            on parent.thread_key = (ancestor.checkpoint).thread_key and parent.checkpoint_no = (ancestor.checkpoint).parent_no
-        where parent.document is not null and ancestor.depth < most_steps
-    )
-    select shown.*
-    from (
-        select distinct on ((ancestor.checkpoint).checkpoint_no) ancestor.*
-        from ancestor
-        order by (ancestor.checkpoint).checkpoint_no, ancestor.depth
-    ) as ancestor
-    cross join agui_internal.show_checkpoint(ancestor.checkpoint) as shown
-    order by ancestor.depth desc;
+    most_steps := (select max(candidate.checkpoint_no) from agui.checkpoint as candidate where candidate.thread_key = leaf.thread_key);
+    for checkpoint in
+        with recursive ancestor (checkpoint_no, parent_no, depth) as (
+            select leaf.checkpoint_no, leaf.parent_no, 0
+            where leaf.checkpoint_no is not null
+            union all
+            select parent.checkpoint_no, parent.parent_no, ancestor.depth + 1
+            from ancestor
+            join agui.checkpoint as parent on parent.thread_key = leaf.thread_key and parent.checkpoint_no = ancestor.parent_no
+            where parent.document is not null and ancestor.depth < most_steps
+        ),
+        step as (
+            select ancestor.checkpoint_no, min(ancestor.depth) as depth
+            from ancestor
+            group by ancestor.checkpoint_no
+        )
+        select stored.*
+        from step
+        join agui.checkpoint as stored on stored.thread_key = leaf.thread_key and stored.checkpoint_no = step.checkpoint_no
+        where after_no is null or step.depth < (select passed.depth from step as passed where passed.checkpoint_no = after_no)
+        order by step.depth desc
+    loop
+        if bytes + octet_length(checkpoint.document::text) > page_bytes then
+            return next null::agui.checkpoint_row;
+            return;
+        end if;
+        bytes := coalesce(bytes, 0) + octet_length(checkpoint.document::text);
+        return next agui_internal.show_checkpoint(checkpoint);
+    end loop;
 end
 $$;
 
 comment on function agui.checkpoint_lineage is
     'Returns the checkpoints from the root to a checkpoint (null: to the one saved last in the '
-    'namespace), root first. '
+    'namespace), root first. page_bytes bounds the bytes of the documents (null: no bound), of which there '
+    'is one at least. If checkpoints do not fit because of it, a last row of nulls says so: pass the '
+    'number of the row before it as after_no. '
     'Errors: UI008 no thread, namespace or scope, UI012 another thread has the same key, UI019 '
     'unknown checkpoint (when one is named).';
 
-create or replace function agui.checkpoints(thread_id text, namespace text default null, scope text default '')
+create or replace function agui.checkpoints(
+    thread_id  text,
+    namespace  text default null,
+    scope      text default '',
+    after_no   bigint default null,
+    page_bytes int default null
+)
 returns setof agui.checkpoint_row
 language plpgsql
 stable
@@ -292,22 +313,34 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
+    checkpoint agui.checkpoint;
+    bytes      bigint;  -- of the page
 begin
-    return query
-    select shown.*
-    from agui.checkpoint as checkpoint
-    cross join agui_internal.show_checkpoint(checkpoint) as shown
-    where checkpoint.thread_key = key
-        and (checkpoints.namespace is null or checkpoint.namespace = checkpoints.namespace)
-        and checkpoint.document is not null
-    order by checkpoint.checkpoint_no;
+    for checkpoint in
+        select stored.*
+        from agui.checkpoint as stored
+        where stored.thread_key = key
+            and (checkpoints.namespace is null or stored.namespace = checkpoints.namespace)
+            and stored.document is not null
+            and stored.checkpoint_no > coalesce(after_no, 0)
+        order by stored.checkpoint_no
+    loop
+        if bytes + octet_length(checkpoint.document::text) > page_bytes then
+            return next null::agui.checkpoint_row;
+            return;
+        end if;
+        bytes := coalesce(bytes, 0) + octet_length(checkpoint.document::text);
+        return next agui_internal.show_checkpoint(checkpoint);
+    end loop;
 end
 $$;
 
 comment on function agui.checkpoints is
     'Returns the checkpoints of a thread, in one namespace or (null) in all, in the order of '
     'their numbers. Parents precede their children, unless agui.put_checkpoint stored the child first. '
-    'Returns no row if the thread has none. '
+    'Returns no row if the thread has none. page_bytes bounds the bytes of the documents (null: no bound), '
+    'of which there is one at least. If checkpoints do not fit because of it, a last row of nulls says so: '
+    'pass the number of the row before it as after_no. '
     'Errors: UI012 another thread has the same key.';
 
 create or replace function agui.load_checkpoint(

@@ -615,7 +615,13 @@ comment on function agui.save_session_state is
     'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 '
     'another version is current, which DETAIL has as {"currentVersion": N}.';
 
-create or replace function agui.session_states(thread_id text, run_id text default null, scope text default '')
+create or replace function agui.session_states(
+    thread_id  text,
+    run_id     text default null,
+    scope      text default '',
+    after_key  text default null,
+    page_bytes int default null
+)
 returns setof agui.session_document
 language plpgsql
 stable
@@ -623,23 +629,43 @@ security definer
 rows 20
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    state agui.session_state;
+    bytes bigint;  -- of the page
 begin
-    return query
-    select document.*
-    from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as state
-    cross join lateral agui_internal.show_session_state(state) as document
-    where state.document is not null
-    order by state.key collate "C";
+    for state in
+        select nearest.*
+        from agui_internal.nearest_session_states(agui_internal.visible_thread_key(scope, thread_id), agui_internal.session_run_no(thread_id, run_id, scope)) as nearest
+        where nearest.document is not null and (after_key is null or nearest.key collate "C" > after_key)
+        order by nearest.key collate "C"
+    loop
+        if bytes + octet_length(state.document::text) > page_bytes then
+            return next null::agui.session_document;
+            return;
+        end if;
+        bytes := coalesce(bytes, 0) + octet_length(state.document::text);
+        return next agui_internal.show_session_state(state);
+    end loop;
 end
 $$;
 
 comment on function agui.session_states is
     'Returns all session state documents of a run, one for each key, in the order of the keys. '
     'Each is what agui.load_session_state returns. Without a run: those of the thread itself. '
+    'page_bytes bounds the bytes of the documents (null: no bound), of which there is one at least. '
+    'If documents do not fit because of it, a last row of nulls says so: pass the key of the row '
+    'before it as after_key. '
     'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
     'scope, UI012 another thread has the same key.';
 
-create or replace function agui.session_versions(thread_id text, key text, run_id text default null, scope text default '')
+create or replace function agui.session_versions(
+    thread_id      text,
+    key            text,
+    run_id         text default null,
+    scope          text default '',
+    before_version bigint default null,
+    page_bytes     int default null
+)
 returns setof agui.session_document
 language plpgsql
 stable
@@ -650,21 +676,33 @@ as $$
 declare
     thread       constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     state_run_no constant int := agui_internal.session_run_no(thread_id, run_id, scope);
+    state agui.session_state;
+    bytes bigint;  -- of the page
 begin
-    return query
-    select document.*
-    from agui.session_state as state
-    cross join lateral agui_internal.show_session_state(state) as document
-    where state.thread_key = thread
-        and state.key = session_versions.key
-        and state.run_no = state_run_no
-    order by state.version desc;
+    for state in
+        select saved.*
+        from agui.session_state as saved
+        where saved.thread_key = thread
+            and saved.key = session_versions.key
+            and saved.run_no = state_run_no
+            and saved.version < coalesce(before_version, 9223372036854775807)
+        order by saved.version desc
+    loop
+        if bytes + coalesce(octet_length(state.document::text), 0) > page_bytes then
+            return next null::agui.session_document;
+            return;
+        end if;
+        bytes := coalesce(bytes, 0) + coalesce(octet_length(state.document::text), 0);
+        return next agui_internal.show_session_state(state);
+    end loop;
 end
 $$;
 
 comment on function agui.session_versions is
     'Returns the stored versions of a session state document at one run, or (null) of the thread '
     'itself, newest first. A null document is a removal. The setting agui.session_versions '
-    'determines how many are kept. '
+    'determines how many are kept. page_bytes bounds the bytes of the documents (null: no bound), of which '
+    'there is one at least. If versions do not fit because of it, a last row of nulls says so: pass the '
+    'version of the row before it as before_version. '
     'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
     'scope, UI012 another thread has the same key.';
