@@ -41,3 +41,12 @@ func TestEachRefusalHasAStatus(t *testing.T) {
 		}
 	}
 }
+
+// A value that cannot be used has one status, whether the database refuses it or the program does.
+func TestAWrongValueHasOneStatus(t *testing.T) {
+	for _, err := range []error{pgagui.ErrorOf(&pgconn.PgError{Code: "22023", Message: "what"}), &pgagui.Error{Kind: pgagui.ErrInvalidArgument, Message: "what"}} {
+		if known, isOurs := Of(err); known.Status != http.StatusUnprocessableEntity || isOurs {
+			t.Errorf("%#v is %+v", err, known)
+		}
+	}
+}
