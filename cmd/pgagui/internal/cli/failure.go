@@ -148,7 +148,8 @@ func ExitCode(err error) int {
 	}
 }
 
-// isUnavailable reports whether the connection to the database failed or was lost.
+// isUnavailable reports whether there is no usable database (exit code 5): the connection failed or was lost, or the schema is not
+// that of this program.
 func isUnavailable(err error) bool {
 	var (
 		unavailable *UnavailableError
@@ -160,7 +161,7 @@ func isUnavailable(err error) bool {
 		return false // a file that ends too early is no lost connection
 	}
 	return errors.As(err, &unavailable) || errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		stateOf(err).Exit == ExitUnavailable && stateOf(err).CLI == "" // ended by the server
+		stateOf(err).Exit == ExitUnavailable
 }
 
 // stateOf returns what the table of errors says of an error that PostgreSQL itself raised in a statement.
