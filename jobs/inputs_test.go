@@ -532,6 +532,37 @@ func TestASplitThatIsKilledHasNoEffect(t *testing.T) {
 	}
 }
 
+// Once vacuum has been there, a conversation that clients sent back with each turn takes at most twice the space of its parts.
+func TestVacuumGivesBackWhatInputsInPartsTook(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	var messages []string
+	for turn := range 12 {
+		image := make([]byte, 150_000)
+		for i := range image {
+			image[i] = "0123456789abcdef"[random.IntN(16)]
+		}
+		messages = append(messages, fmt.Sprintf(`{"id":"q%d","role":"user","content":[{"type":"image","source":{"type":"data","value":"%s","mimeType":"image/png"}}]}`, turn, image))
+		run := fmt.Sprint("r", turn)
+		input := fmt.Appendf(nil, `{"threadId":"t","runId":"%s","messages":[%s],"tools":[],"context":[],"state":{}}`, run, strings.Join(messages, ","))
+		if err := appendWithInput(t, pool, "t", run, input, json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a`+run+`","delta":"a picture"}`)); err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, `{"id":"a`+run+`","role":"assistant","content":"a picture"}`)
+	}
+	size := func() int64 {
+		return count(t, pool, `select pg_total_relation_size('agui.run_input') + pg_total_relation_size('agui.input_part')`)
+	}
+	whole := size()
+	compactors["Go"](t, pool)
+	testdb.Exec(t, pool, `vacuum agui.run_input`)
+	parts := count(t, pool, `select sum(pg_column_size(body))::bigint from agui.input_part`)
+	if got := size(); got > 2*parts || whole < 4*parts {
+		t.Errorf("%d KB in parts take %d KB, and took %d KB before", parts>>10, got>>10, whole>>10)
+	}
+}
+
 // What clients send back with each turn is stored once: messages of snapshots point to the parts of inputs that have the same text, whichever
 // of the two came first.
 func TestAMessageIsStoredOnce(t *testing.T) {
