@@ -407,9 +407,8 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 		}
 	}
 	mustVerify(t, store, "now")
-	var created time.Time
-	if err := pool.QueryRow(ctx, `select created_at from agui.thread where thread_id = 't4'`).Scan(&created); err != nil || created.UnixMilli() != begin {
-		t.Errorf("the imported thread is of %v (%v)", created, err)
+	if created := testdb.Ask[time.Time](t, pool, `select created_at from agui.thread where thread_id = 't4'`); created.UnixMilli() != begin {
+		t.Errorf("the imported thread is of %v", created)
 	}
 
 	imported := func(afterSeq int64) pgagui.AppendOptions {

@@ -439,9 +439,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 	))
 	tx := testdb.Begin(t, pool)
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, `select agui.set_setting('lease', '0')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select agui.set_setting('lease', '0')`)
 	mustAppend(t, store.WithTx(tx), "t", "next", rawEvents(started("next")))
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)

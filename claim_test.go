@@ -617,10 +617,9 @@ func TestClaimsAndBeginningsInAnyOrder(t *testing.T) {
 		if len(events) > 0 {
 			mustVerify(t, store, thread)
 		}
-		var left int
-		if err := pool.QueryRow(t.Context(), `
-			select count(*) from agui_internal.claim join agui.run using (thread_key, run_id)`).Scan(&left); err != nil || left > 0 {
-			t.Fatalf("round %d: %d claims are left of runs that have begun (%v)", round, left, err)
+		if left := testdb.Ask[int](t, pool, `
+			select count(*) from agui_internal.claim join agui.run using (thread_key, run_id)`); left > 0 {
+			t.Fatalf("round %d: %d claims are left of runs that have begun", round, left)
 		}
 	}
 }

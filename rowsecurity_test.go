@@ -125,9 +125,8 @@ func TestStoresOfTwoScopesShareAPool(t *testing.T) {
 			t.Errorf("while agui.scope is b, a store of scope a that does not set it appends: %v", err)
 		}
 		for range 4 {
-			var scope string
-			if err := pool.QueryRow(ctx, `select coalesce(current_setting('agui.scope', true), '')`).Scan(&scope); err != nil || scope != "" {
-				t.Errorf("agui.scope is %q (%v)", scope, err)
+			if scope := testdb.Ask[string](t, pool, `select coalesce(current_setting('agui.scope', true), '')`); scope != "" {
+				t.Errorf("agui.scope is %q", scope)
 			}
 		}
 		if _, err := a.Restore(ctx, "in a transaction", pgagui.At{}); !errors.Is(err, pgagui.ErrUnknownThread) {

@@ -318,9 +318,7 @@ func TestAnswered(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	run := func(id, parent, events string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), `select agui.append('t', $1, ('[{"type":"RUN_STARTED"},' || $2 || ']')::json, parent_run_id => $3)`, id, events, parent); err != nil {
-			t.Fatal(err)
-		}
+		testdb.Exec(t, pool, `select agui.append('t', $1, ('[{"type":"RUN_STARTED"},' || $2 || ']')::json, parent_run_id => $3)`, id, events, parent)
 	}
 	asks := func(interrupt string) string {
 		return `{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"` + interrupt + `"}]}}`

@@ -203,9 +203,7 @@ func TestPinsCostNothingWithoutOne(t *testing.T) {
 			`set local track_functions = 'all'`, `select agui.append('t', 'r', '[` + start + `]')`, `select agui.append_many('{t}', '{r}', '{"[{\"type\":\"CUSTOM\"}]"}')`,
 			`select agui.restore('t')`, `select agui.poll('{t}', '{0}')`, `select agui.keep_alive('{t}', '{r}')`,
 		} {
-			if _, err := tx.Exec(t.Context(), statement); err != nil {
-				t.Fatalf("%s: %v", statement, err)
-			}
+			testdb.Exec(t, tx, statement)
 		}
 		if err := tx.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = 'bucket_of_thread'`).Scan(&calls); err != nil {
 			t.Fatal(err)

@@ -461,9 +461,7 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 			}
 			compactRunning := func() {
 				t.Helper()
-				if _, err := pool.Exec(ctx, `call agui.compact_running(50)`); err != nil {
-					t.Fatal(err)
-				}
+				testdb.Exec(t, pool, `call agui.compact_running(50)`)
 			}
 			appendAll(`{"type":"RUN_STARTED","runId":"long","parentRunId":"root"}`)
 			compactRunning()

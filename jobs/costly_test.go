@@ -125,15 +125,8 @@ var costlyRuns = map[string]costlyRun{
 		return events
 	}},
 	"ids that collide in hashtext": {size: 2000, events: func(t *testing.T, pool *pgxpool.Pool, size int) []string {
-		rows, err := pool.Query(t.Context(), `
+		ids := testdb.List[string](t, pool, `
 			select '"m' || i || '"' from generate_series(1, $1 * 4500) as i where hashtext('"m' || i || '"') & 4095 = 7 limit $1`, size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
 		var events []string
 		for _, id := range ids {
 			events = append(events, `{"type":"TEXT_MESSAGE_START","messageId":`+id+`}`)

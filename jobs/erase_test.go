@@ -63,9 +63,7 @@ func TestEraseRemovesThreadsWithoutNews(t *testing.T) {
 	if done, err = jobs.Erase(ctx, pool, options); err != nil || done.Threads != 1 || done.Stopped != "" {
 		t.Errorf("the rest: %+v, error %v", done, err)
 	}
-	if _, err := pool.Exec(ctx, `call agui.erase_older('24 hours', scope => 'other')`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `call agui.erase_older('24 hours', scope => 'other')`)
 	for table, want := range map[string]int64{"thread": 1, "run": 2, "erasure": 3} {
 		if n := count(t, pool, `select count(*) from agui.`+table); n != want {
 			t.Errorf("agui.%s has %d rows, want %d", table, n, want)

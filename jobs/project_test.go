@@ -54,7 +54,7 @@ func projectAll(t *testing.T, pool *pgxpool.Pool, project func(*pgxpool.Pool) er
 // facts are all rows of the views, as text.
 func facts(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `
+	lines := testdb.List[string](t, pool, `
 		select concat_ws('|', 'run', thread_id, run_id, parent_run_id, status, error_code, error_message, duration, first_token_after, events, bytes)
 		from agui.run_fact where status <> 'running'
 		union all
@@ -67,13 +67,6 @@ func facts(t *testing.T, pool *pgxpool.Pool) []string {
 		union all
 		select concat_ws('|', 'usage', thread_id, run_id, provider, model, input_tokens, output_tokens, total_tokens)
 		from agui.usage_fact`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
 	slices.Sort(lines)
 	return lines
 }

@@ -178,9 +178,8 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 				if strings.HasPrefix(how, "repack") {
 					column, left = "repacked_at", "r2"
 				}
-				var waiting string
-				if err := pool.QueryRow(t.Context(), `select string_agg(run_id, ' ' order by run_no) from agui.run where `+column+` is null`).Scan(&waiting); err != nil || waiting != left {
-					t.Errorf("%q wait, want %q (%v)", waiting, left, err)
+				if waiting := testdb.Ask[string](t, pool, `select string_agg(run_id, ' ' order by run_no) from agui.run where `+column+` is null`); waiting != left {
+					t.Errorf("%q wait, want %q", waiting, left)
 				}
 			})
 		}
@@ -341,9 +340,7 @@ func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 			}
 			defer tx.Rollback(ctx)
 			// Behind the end: it holds the row of the run, the thread's lock and its place in lists.
-			if _, err := tx.Exec(ctx, `select agui.append('t2', 'r1', '[{"type":"RUN_ERROR","message":"late"}]')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, tx, `select agui.append('t2', 'r1', '[{"type":"RUN_ERROR","message":"late"}]')`)
 			if err := compactions[how](pool); err != nil {
 				t.Errorf("compact: %v", err)
 			}

@@ -45,9 +45,7 @@ func TestRepackedEventsComeBackAsTheyWere(t *testing.T) {
 			store := pgagui.New(pool, nil)
 			appendInBatches(t, store, "t", "a", "", 3, append(message("m1", 300),
 				`{ "type" : "CUSTOM",  "value": 1.50, "value": "\u0000\ud83d" }`, `{"type":"TOOL_CALL_ARGS","delta":"\ude00\\u0041"}`)...)
-			if _, err := pool.Exec(ctx, `select agui.append('t', 'b', E'[ {"type":"RUN_STARTED"} ,\n\t{ "type":"CUSTOM"}\n]')`); err != nil {
-				t.Fatal(err)
-			}
+			testdb.Exec(t, pool, `select agui.append('t', 'b', E'[ {"type":"RUN_STARTED"} ,\n\t{ "type":"CUSTOM"}\n]')`)
 			// Two runs in parallel: only what is adjacent can be joined.
 			for i, run := range []string{"c", "b", "c", "c", "b", "b", "b"} {
 				event := fmt.Sprintf(`{"type":"CUSTOM","value":%d}`, i)
@@ -114,16 +112,14 @@ func TestLongRunsAreRepackedInPieces(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	ctx := context.Background()
-	if _, err := pool.Exec(ctx, `
+	testdb.Exec(t, pool, `
 		do $$ begin
 			perform agui.append('t', 'r', '[{"type":"RUN_STARTED"}]');
 			for i in 1 .. 6000 loop
 				perform agui.append('t', 'r', ('[{"type":"CUSTOM","value":' || i || '}' || repeat(',{"type":"CUSTOM"}', 9) || ']')::json);
 			end loop;
 			perform agui.append('t', 'r', '[{"type":"RUN_FINISHED"}]');
-		end $$`); err != nil {
-		t.Fatal(err)
-	}
+		end $$`)
 	log := eventLog(t, pool, "t")
 	var first struct {
 		nextSeq *int64
@@ -215,9 +211,7 @@ func TestAnAppendThatCannotSeeTheRepackFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(ctx)
-	if _, err := tx.Exec(ctx, `select count(*) from agui.batch`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, tx, `select count(*) from agui.batch`)
 	repackers["Go"](t, pool)
 	_, err = store.WithTx(tx).Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "next"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{})
 	var failure *pgconn.PgError
@@ -261,9 +255,7 @@ func TestRepackLeavesRecentRunsAlone(t *testing.T) {
 		t.Errorf("agui.repack joined batches of a run that ended just now (error %v)", err)
 	}
 	// The setting says when it is time.
-	if _, err := pool.Exec(ctx, `begin; set local agui.repack_after = '0'; select * from agui_internal.next_to_repack(null, null); commit`); err != nil {
-		t.Fatal(err)
-	}
+	testdb.Exec(t, pool, `begin; set local agui.repack_after = '0'; select * from agui_internal.next_to_repack(null, null); commit`)
 	if due := count(t, pool, `select count(*) from agui_internal.next_to_repack(null, '0') where thread_key is not null`); due != 1 {
 		t.Errorf("%d runs are due at once, want 1", due)
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
@@ -33,17 +32,10 @@ const finished = `,{"type":"RUN_FINISHED"}`
 // threadsNow lists the threads with what retention does to them.
 func threadsNow(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), `
+	threads = testdb.List[string](t, pool, `
 		select concat_ws(' ', nullif(scope, ''), thread_id, case when archived then 'archived' end,
 			case when exists (select from agui.checkpoint where checkpoint.thread_key = thread.thread_key) then 'with checkpoints' end)
 		from agui.thread join agui.thread_activity using (thread_key) order by 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	threads, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
 	return threads
 }
 

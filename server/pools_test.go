@@ -25,9 +25,7 @@ func TestTwoPoolsUnderRowSecurity(t *testing.T) {
 		`create role ` + live + ` login password 'secret' in role agui_recorder`, `select agui.map_operator('` + live + `')`,
 		`call agui.enable_row_security()`,
 	} {
-		if _, err := owner.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, owner, statement)
 	}
 	t.Cleanup(func() {
 		if _, err := owner.Exec(context.Background(), `drop role `+requests+`, `+live); err != nil {

@@ -477,9 +477,7 @@ func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *wit
 		`create role live login password 'secret' in role agui_recorder`, `select agui.map_operator('live')`,
 		`call agui.enable_row_security()`,
 	} {
-		if _, err := replicated.PrimaryPool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, replicated.PrimaryPool, statement)
 	}
 	authenticator, made := tokens(t, "a admin", "b admin")
 	as := func(address, role string) string {

@@ -680,9 +680,8 @@ func TestAnEndThatNothingFollowsIsStored(t *testing.T) {
 	if log := p.logOf("thread", "run-1"); len(log) != 7 {
 		t.Errorf("the log of the first run has %v", log)
 	}
-	var runs int
-	if err := p.db.QueryRow(t.Context(), `select count(*) from agui.run`).Scan(&runs); err != nil || runs != 2 {
-		t.Errorf("there are %d runs (%v)", runs, err)
+	if runs := testdb.Ask[int](t, p.db, `select count(*) from agui.run`); runs != 2 {
+		t.Errorf("there are %d runs", runs)
 	}
 }
 

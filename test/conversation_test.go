@@ -352,9 +352,8 @@ user {"content":""}
 		t.Errorf("the copy has\n%swant\n%s", got, want)
 	}
 
-	var problems int
-	if err := pool.QueryRow(t.Context(), "select count(*) from agui.verify('old')").Scan(&problems); err != nil || problems > 0 {
-		t.Errorf("%d problems, %v", problems, err)
+	if problems := testdb.Ask[int](t, pool, "select count(*) from agui.verify('old')"); problems > 0 {
+		t.Errorf("%d problems", problems)
 	}
 	if client := startOracle(t, "--verify"); client != nil {
 		var stream []json.RawMessage

@@ -39,9 +39,7 @@ func rowsReadWith(t *testing.T, pool *pgxpool.Pool, setting, table, statement st
 	defer tx.Rollback(ctx)
 	testdb.Exec(t, tx, setting)
 	before := count(tx)
-	if _, err := tx.Exec(ctx, statement, arguments...); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testdb.Exec(t, tx, statement, arguments...)
 	return count(tx) - before
 }
 
@@ -65,9 +63,7 @@ func pagesRead(t *testing.T, tx pgx.Tx, statement string) int64 {
 			) as relations`)
 	}
 	before := count()
-	if _, err := tx.Exec(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testdb.Exec(t, tx, statement)
 	return count() - before
 }
 
@@ -365,9 +361,8 @@ func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
 			if n := scans("batch") - before; n < threads || n > 8*threads {
 				t.Errorf("to erase %d threads, their log was looked up %d times", threads, n)
 			}
-			var left int
-			if err := pool.QueryRow(t.Context(), `select count(*) from agui.thread`).Scan(&left); err != nil || left > 0 {
-				t.Errorf("%d threads are left, %v", left, err)
+			if left := testdb.Ask[int](t, pool, `select count(*) from agui.thread`); left > 0 {
+				t.Errorf("%d threads are left", left)
 			}
 		})
 	}
@@ -515,9 +510,7 @@ func TestTheFirstCompactionReadsNoTableForEachRun(t *testing.T) {
 		`call agui.repack(older_than => '0')`,
 		`select pg_stat_force_next_flush()`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	read := testdb.List[string](t, pool, `
 		select format('%s: %s rows in %s scans', relname, seq_tup_read, seq_scan)
@@ -541,15 +534,13 @@ func TestTheFirstProjectionReadsNoFactsOfOthers(t *testing.T) {
 		end $$`,
 		`vacuum analyze`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatal(statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	projected := 0
 	for projected < threads {
-		var runs int
-		if err := pool.QueryRow(t.Context(), `select agui_internal.project_step() from agui_internal.begin_step()`).Scan(&runs); err != nil || runs == 0 {
-			t.Fatalf("%d runs are projected, of %d: %v", projected, threads, err)
+		runs := testdb.Ask[int](t, pool, `select agui_internal.project_step() from agui_internal.begin_step()`)
+		if runs == 0 {
+			t.Fatalf("%d runs are projected, of %d", projected, threads)
 		}
 		projected += runs
 	}
@@ -788,9 +779,7 @@ func TestQuestionsOfAScopeReadTheScope(t *testing.T) {
 		// The planner knows nothing of scopes, and expects more threads in each the more there are.
 		`update pg_class set reltuples = 10000000 where oid in ('agui.thread_activity'::regclass, 'agui.thread_activity_by_time'::regclass)`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	for _, question := range []string{
 		"waiting(", "agent_report(", "day_report(", "tool_report(", "model_report(", "threads(status => 'failed', since => now() - interval '1 hour', ",
@@ -821,9 +810,7 @@ func TestWhatWaitsReadsAPage(t *testing.T) {
 			select key, 1, 1, now() + n * interval '1 second', case n % 10 when 1 then now() end from made order by n`,
 		`vacuum analyze agui.thread, agui.thread_activity, agui.run, agui.projected_interrupt`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	waiting := func() int {
 		return testdb.Ask[int](t, pool, `select count(*) from agui.waiting(1000)`)

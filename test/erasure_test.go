@@ -88,9 +88,7 @@ func TestWhatErasingLeavesCanBeCleared(t *testing.T) {
 	pool := testdb.Pool(t)
 	run := func(statement string) {
 		t.Helper()
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 	for _, thread := range []string{"s3cret thread", "other thread"} {
 		run(`select agui.append('` + thread + `', run, '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"` + thread + `","delta":"x"},{"type":"RUN_FINISHED"}]')

@@ -604,9 +604,8 @@ func TestHistoryOfArgumentsAtTheirBounds(t *testing.T) {
 		"types => '{}'": 0, "types => array[null]::text[]": 0, "types => '{RUN_STARTED,null}'": 1,
 		"since => '-infinity', until => 'infinity'": 2, "since => 'infinity'": 0, "until => '-infinity'": 0,
 	} {
-		var rows int
-		if err := pool.QueryRow(t.Context(), "select count(*) from agui.history('t', "+arguments+")").Scan(&rows); err != nil || rows != want {
-			t.Errorf("%s: %d rows, want %d; error %v", arguments, rows, want, err)
+		if rows := testdb.Ask[int](t, pool, "select count(*) from agui.history('t', "+arguments+")"); rows != want {
+			t.Errorf("%s: %d rows, want %d", arguments, rows, want)
 		}
 	}
 	if page, err := store.History(t.Context(), "t", pgagui.HistoryOptions{Types: []string{}}); err != nil || len(page.Events) != 2 {

@@ -55,9 +55,9 @@ func TestAPageOfRunsCostsWhatItShows(t *testing.T) {
 			{`null, max_rows => 1000`, 3, 600},
 		} {
 			statement := `select agui.list_runs(` + list.arguments + `)`
-			var shown int64
-			if err := pool.QueryRow(t.Context(), `select count(*) from agui.list_runs(`+list.arguments+`)`).Scan(&shown); err != nil || shown != list.rows {
-				t.Errorf("%s shows %d runs, want %d (%v)", statement, shown, list.rows, err)
+			shown := testdb.Ask[int64](t, pool, `select count(*) from agui.list_runs(`+list.arguments+`)`)
+			if shown != list.rows {
+				t.Errorf("%s shows %d runs, want %d", statement, shown, list.rows)
 			}
 			for table, most := range map[string]int64{
 				// A page of each status, and the parents of those shown.
@@ -178,9 +178,7 @@ func TestHeartbeatsTouchNoIndex(t *testing.T) {
 		// So that the next heartbeat is due.
 		testdb.Exec(t, transaction, `update agui.run set seen_at = seen_at - interval '1 hour'`)
 		allBefore, heapOnlyBefore := updates()
-		if _, err := transaction.Exec(t.Context(), step); err != nil {
-			t.Fatalf("%s: %v", step, err)
-		}
+		testdb.Exec(t, transaction, step)
 		if all, heapOnly := updates(); all != allBefore+1 || heapOnly != heapOnlyBefore+1 {
 			t.Errorf("%s: %d updates, %d of them without an index, want one", step, all-allBefore, heapOnly-heapOnlyBefore)
 		}

@@ -56,9 +56,9 @@ func TestReapEndsTheSilentRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	testdb.Exec(t, pool, `call agui.reap(max_runs => 1)`)
-	var ended int
-	if err := pool.QueryRow(ctx, `select count(*) from agui.run where cut_off_reason is not null`).Scan(&ended); err != nil || ended != 1 {
-		t.Errorf("agui.reap(max_runs => 1) ended %d runs, error %v", ended, err)
+	ended := testdb.Ask[int](t, pool, `select count(*) from agui.run where cut_off_reason is not null`)
+	if ended != 1 {
+		t.Errorf("agui.reap(max_runs => 1) ended %d runs", ended)
 	}
 	reap("", "[alive running busy running ended finished silent "+cutOff+" silent too "+cutOff+"]")
 	if err := writer.Commit(ctx); err != nil {

@@ -146,8 +146,7 @@ func TestAJobWhoseLockAStrangerHoldsFails(t *testing.T) {
 		}
 		release()
 	}
-	var notes int
-	if err := pool.QueryRow(t.Context(), `select count(*) from agui_internal.job_note`).Scan(&notes); err != nil || notes > 0 {
-		t.Errorf("%d notes of runs that no job began (%v)", notes, err)
+	if notes := testdb.Ask[int](t, pool, `select count(*) from agui_internal.job_note`); notes > 0 {
+		t.Errorf("%d notes of runs that no job began", notes)
 	}
 }

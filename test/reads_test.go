@@ -27,10 +27,7 @@ func forkedThread(t *testing.T, store *pgagui.Store) {
 // integers are the rows of a query with one column.
 func integers(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) string {
 	t.Helper()
-	var found string
-	if err := pool.QueryRow(t.Context(), `select coalesce(array_agg(n)::text, '{}') from (`+query+`) as row (n)`, arguments...).Scan(&found); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	found := testdb.Ask[string](t, pool, `select coalesce(array_agg(n)::text, '{}') from (`+query+`) as row (n)`, arguments...)
 	return found
 }
 

@@ -140,14 +140,12 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 				}
 			}
 		}
-		var kept int
-		if err := node.conn.QueryRow(ctx, `select count(*) from answers where answer = 'before'`).Scan(&kept); err != nil || kept != len(inRows)*len(node.threads) {
-			t.Errorf("%d pipelines were committed, %v", kept, err)
+		if kept := testdb.Ask[int](t, node.conn, `select count(*) from answers where answer = 'before'`); kept != len(inRows)*len(node.threads) {
+			t.Errorf("%d pipelines were committed", kept)
 		}
 	}
-	var threads int
-	if err := b.QueryRow(ctx, `select count(*) from agui.thread`).Scan(&threads); err != nil || threads != 0 {
-		t.Errorf("node b has %d threads, %v", threads, err)
+	if threads := testdb.Ask[int](t, b, `select count(*) from agui.thread`); threads != 0 {
+		t.Errorf("node b has %d threads", threads)
 	}
 }
 

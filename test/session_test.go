@@ -279,10 +279,7 @@ func TestSessionStateReachesNoClient(t *testing.T) {
 		"agui.history('t') as item", "agui.messages('t') as item", "agui.session_messages('t') as item", "agui.tool_calls('t') as item",
 		"agui.poll(array['t'], array[0]::bigint[]) as item", "agui.event as item",
 	} {
-		var text string
-		if err := pool.QueryRow(ctx, "select string_agg(item::text, ' ') from "+strings.Replace(query, "restore('t')", "restore('t') as item", 1)).Scan(&text); err != nil {
-			t.Fatalf("%s: %v", query, err)
-		}
+		text := testdb.Ask[string](t, pool, "select string_agg(item::text, ' ') from "+strings.Replace(query, "restore('t')", "restore('t') as item", 1))
 		if strings.Contains(text, "secret") || text == "" {
 			t.Errorf("%s gives %s", query, text)
 		}

@@ -138,11 +138,10 @@ func TestTimeTravelByTime(t *testing.T) {
 				}
 			}
 			// Of both the earlier counts.
-			var agree bool
-			if err := pool.QueryRow(ctx, `
+			if agree := testdb.Ask[bool](t, pool, `
 				select agui.restore('t', at_seq => $2 - 3, at_time => $1)::text = agui.restore('t', at_seq => $2 - 3)::text
-					and agui.restore('t', at_seq => $2 + 3, at_time => $1)::text = agui.restore('t', at_seq => $2)::text`, point, last).Scan(&agree); err != nil || !agree {
-				t.Errorf("%s: seq and time together, at %s: %v", when, point, err)
+					and agui.restore('t', at_seq => $2 + 3, at_time => $1)::text = agui.restore('t', at_seq => $2)::text`, point, last); !agree {
+				t.Errorf("%s: seq and time together, at %s", when, point)
 			}
 			restored, err := store.Restore(ctx, "t", pgagui.At{Time: point})
 			if err != nil {

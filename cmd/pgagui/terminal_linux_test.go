@@ -146,9 +146,7 @@ func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
 			{`select agui.append($1, $2, $3, scope => $4)`, []any{wicked + "cut", wicked, events + `]`, scope}},
 			{`select agui.abandon($1, $2, reason => $3, scope => $4)`, []any{wicked + "cut", wicked, wicked, scope}},
 		} {
-			if _, err := pool.Exec(t.Context(), step.statement, step.arguments...); err != nil {
-				t.Fatalf("%s: %v", step.statement, err)
-			}
+			testdb.Exec(t, pool, step.statement, step.arguments...)
 		}
 	}
 	file := clitest.WriteFile(t, "more.ndjson", `{"type":"RUN_STARTED","threadId":`+jsonOf(wicked)+`,"runId":`+jsonOf(wicked+"3")+`}`, `{"type":"RUN_STARTED","runId":"x"`)

@@ -99,13 +99,12 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 
 	commands.Must("migrate", "down", "--yes")
 	wantVersion(2)
-	var left string
-	if err := pool.QueryRow(t.Context(), `
+	if left := testdb.Ask[string](t, pool, `
 		select string_agg(nspname || '.' || relname, ' ' order by nspname, relname)
 		from pg_class
 		join pg_namespace on pg_namespace.oid = relnamespace
-		where relkind = 'r' and nspname not in ('pg_catalog', 'information_schema')`).Scan(&left); err != nil || left != "public.orders public.schema_migrations public.users" {
-		t.Errorf("left are the tables %s, error %v", left, err)
+		where relkind = 'r' and nspname not in ('pg_catalog', 'information_schema')`); left != "public.orders public.schema_migrations public.users" {
+		t.Errorf("left are the tables %s", left)
 	}
 	golangMigrate(application, "", func(own *migrate.Migrate) error { return own.Down() })
 }

@@ -49,9 +49,8 @@ func TestServeOverACluster(t *testing.T) {
 		}
 	}
 	for _, node := range nodes {
-		var stored int
-		if err := node.Pool.QueryRow(t.Context(), `select count(*) from agui.thread`).Scan(&stored); err != nil || stored == 0 || stored == threads {
-			t.Errorf("node %s has %d of %d threads (%v)", node.Name, stored, threads, err)
+		if stored := testdb.Ask[int](t, node.Pool, `select count(*) from agui.thread`); stored == 0 || stored == threads {
+			t.Errorf("node %s has %d of %d threads", node.Name, stored, threads)
 		}
 	}
 	for _, node := range nodes { // the worker in the server

@@ -58,9 +58,7 @@ func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
 
 func (s *pgCronServer) execute(t *testing.T, statement string) {
 	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testdb.Exec(t, s.pool, statement)
 }
 
 func (s *pgCronServer) restart(t *testing.T) {

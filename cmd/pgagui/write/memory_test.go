@@ -134,9 +134,8 @@ func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
 	}
 	t.Logf("%d MB", peak)
 	pool := testdb.Connect(t, c.DatabaseURL)
-	var inputs int
-	if err := pool.QueryRow(t.Context(), `select count(*) from agui.run_input where octet_length(input::text) > 4000000`).Scan(&inputs); err != nil || inputs != runs {
-		t.Errorf("%d of %d runs have their inputs, error %v", inputs, runs, err)
+	if inputs := testdb.Ask[int](t, pool, `select count(*) from agui.run_input where octet_length(input::text) > 4000000`); inputs != runs {
+		t.Errorf("%d of %d runs have their inputs", inputs, runs)
 	}
 }
 

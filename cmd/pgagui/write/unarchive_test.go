@@ -92,9 +92,7 @@ func fillOddly(t *testing.T, pool *pgxpool.Pool) {
 		`select agui.save_session_state('session only', 'k', '1')`,
 		`select agui.request_stop('kept', 'running', 'a reason')`,
 	} {
-		if _, err := pool.Exec(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testdb.Exec(t, pool, statement)
 	}
 }
 
@@ -335,10 +333,10 @@ func TestUnarchiveIntoAnotherScope(t *testing.T) {
 	from.Must("verify")
 	// Parts of inputs are found by a print that depends on the scope.
 	pool := testdb.Connect(t, from.DatabaseURL)
-	var wrong int
-	if err := pool.QueryRow(t.Context(), `
-		select count(*) from agui.input_part where print <> agui_internal.part_print(uuid_send(thread_key) || convert_to(kind, 'UTF8'), body::text)`).Scan(&wrong); err != nil || wrong > 0 {
-		t.Errorf("%d parts have a wrong print (%v)", wrong, err)
+	wrong := testdb.Ask[int](t, pool, `
+		select count(*) from agui.input_part where print <> agui_internal.part_print(uuid_send(thread_key) || convert_to(kind, 'UTF8'), body::text)`)
+	if wrong > 0 {
+		t.Errorf("%d parts have a wrong print", wrong)
 	}
 	if err := pool.QueryRow(t.Context(), `
 		select count(*) from agui.channel_part where print <> agui_internal.part_print(uuid_send(thread_key) || int4send(channel_no), body::text)`).Scan(&wrong); err != nil || wrong > 0 {
@@ -382,9 +380,8 @@ func TestKilledArchivesAreCompleted(t *testing.T) {
 	for range 6 {
 		killAtRandom(to, "unarchive", directory)
 		to.Must("verify")
-		var torn int
-		if err := target.QueryRow(t.Context(), `select count(*) from agui.thread where (select count(*) from agui.run where run.thread_key = thread.thread_key) <> 4`).Scan(&torn); err != nil || torn > 0 {
-			t.Errorf("%d threads are incomplete (%v)", torn, err)
+		if torn := testdb.Ask[int](t, target, `select count(*) from agui.thread where (select count(*) from agui.run where run.thread_key = thread.thread_key) <> 4`); torn > 0 {
+			t.Errorf("%d threads are incomplete", torn)
 		}
 	}
 	to.Must("unarchive", directory)
