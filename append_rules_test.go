@@ -115,9 +115,11 @@ func TestEventsAfterTheEnd(t *testing.T) {
 
 	// A run that was cut off stays so.
 	mustAppend(t, store, "gone", "r", rawEvents(started("r"), token(1)), after(0))
-	last, err := store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"})
-	if err != nil {
-		t.Fatal(err)
+	var last int64
+	for range 2 { // the second time as a caller that lost the answer
+		if last, err = store.Abandon(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, pgagui.AbandonOptions{Reason: "gone"}); err != nil || last != 3 {
+			t.Fatalf("abandon: seq %d, error %v, want 3", last, err)
+		}
 	}
 	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "gone", RunID: "r"}, rawEvents(token(2)), after(last)); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Errorf("after the run was cut off: %v", err)
@@ -252,18 +254,6 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	}
 	if got := inputOf(t, pool, "t"); len(got) > 0 {
 		t.Errorf("the erased thread has the inputs %s", got)
-	}
-}
-
-// Inputs and given parents, which are stored beside the events, cannot be changed either.
-func TestNobodyChangesAnInput(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
-	mustAppend(t, store, "t", "r", rawEvents(started("r")), pgagui.AppendOptions{Input: json.RawMessage(`{}`)})
-	for _, statement := range []string{`update agui.run_input set input = '[]'`, `delete from agui.run_input`, `truncate agui.run_input`, `update agui.run set parent_given = true`} {
-		if _, err := pool.Exec(context.Background(), statement); err == nil {
-			t.Errorf("%s succeeded", statement)
-		}
 	}
 }
 

@@ -86,45 +86,6 @@ func readWithoutGaps(pool pgagui.DB, stop <-chan struct{}) error {
 	}
 }
 
-func TestManyThreadsAtOnce(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
-	const threads, writers = 200, 16
-	var group errgroup.Group
-	for w := range writers {
-		group.Go(func() error {
-			for i := w; i < threads; i += writers {
-				id := fmt.Sprint("thread-", i)
-				var seq int64
-				for _, call := range [][]string{{started("r"), token(1)}, {token(2)}, {token(3), token(4)}, {finished}} {
-					var err error
-					if seq, err = store.Append(context.Background(), pgagui.RunRef{ThreadID: id, RunID: "r"}, rawEvents(call...), pgagui.AppendOptions{AfterSeq: new(seq)}); err != nil {
-						return err
-					}
-				}
-				if seq != 6 {
-					return fmt.Errorf("thread %s ends at seq %d", id, seq)
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	count := 0
-	for id, err := range store.ThreadIDs(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustVerify(t, store, id)
-		count++
-	}
-	if count != threads {
-		t.Errorf("%d threads, want %d", count, threads)
-	}
-}
-
 func TestOfTwoRunsThatBeginAtOnceOneIsRefused(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -224,19 +185,5 @@ func wantSerializationFailure(t *testing.T, what string, err error) {
 	t.Helper()
 	if testdb.State(err) != "40001" {
 		t.Errorf("%s: error %v, want SQLSTATE 40001", what, err)
-	}
-}
-
-func TestARolledBackAppendLeavesNothing(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
-	ctx := context.Background()
-	tx := testdb.Begin(t, pool)
-	mustAppend(t, store.WithTx(tx), "t", "r", rawEvents(started("r"), token(1)))
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if seq := mustAppend(t, store, "t", "r", rawEvents(started("r")), afterSeq(0)); seq != 1 {
-		t.Errorf("seq %d, want 1", seq)
 	}
 }

@@ -140,6 +140,10 @@ func TestAnErrorAfterAnyOutcomeIsAFailure(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	ctx := context.Background()
+	mustAppend(t, store, "first", "r", rawEvents(failed))
+	if status := statusOf(t, store, "first", "r"); status.Status != pgagui.Failed {
+		t.Errorf("a run whose first event is RUN_ERROR is %s", status.Status)
+	}
 	for i, test := range ends {
 		thread := fmt.Sprint("t", i)
 		mustAppend(t, store, thread, "r", rawEvents(started("r"), test.end))

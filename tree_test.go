@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -138,90 +136,6 @@ func TestTreesAgreeWithAPlainModel(t *testing.T) {
 	}
 }
 
-// A tree of 10,000 runs, 1,000 deep: a stem with ten branches of 900 runs that leave it at its 100th run.
-func TestALargeTree(t *testing.T) {
-	t.Parallel()
-	store, pool := newStore(t)
-	ctx := context.Background()
-	const runs, depth = 3000, 1000
-	model := treeModel{parents: []int{0}}
-	for run := range depth {
-		model.parents = append(model.parents, run)
-	}
-	for len(model.parents) <= runs {
-		parent := 100
-		for range 400 {
-			model.parents = append(model.parents, parent)
-			parent = len(model.parents) - 1
-		}
-	}
-	appendTree(t, pool, "t", model)
-	// What autovacuum does in time for a table of this size.
-	testdb.Exec(t, pool, `analyze agui.run, agui.batch`)
-
-	tx := testdb.Begin(t, pool)
-	defer tx.Rollback(ctx)
-	runsRead := func() int64 {
-		t.Helper()
-		return testdb.Ask[int64](t, tx, `
-			select seq_tup_read + idx_tup_fetch from pg_stat_xact_user_tables where relid = 'agui.run'::regclass`)
-	}
-	before := runsRead()
-	lineage, err := pgagui.New(tx, nil).Lineage(ctx, pgagui.RunRef{ThreadID: "t", RunID: runName(depth)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := runIDs(lineage), model.lineage(depth); !slices.Equal(got, want) {
-		t.Fatalf("lineage has %d runs, want %d", len(got), len(want))
-	}
-	if rows := runsRead() - before; rows > 2*depth+10 {
-		t.Errorf("the lineage of a run that is %d deep reads %d runs", depth, rows)
-	}
-
-	branches, err := store.Branches(ctx, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := model.branches(); !slices.Equal(branches, want) {
-		t.Errorf("branches\n%v\nwant\n%v", branches, want)
-	}
-	for _, pair := range [][2]int{{depth, runs}, {1400, 1800}, {50, runs}, {runs, runs}} {
-		base, err := store.MergeBase(ctx, "t", pgagui.RunPair{A: runName(pair[0]), B: runName(pair[1])})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := model.mergeBase(pair[0], pair[1]); base != want {
-			t.Errorf("merge base of %v is %s, want %s", pair, base, want)
-		}
-	}
-}
-
-// However many runs the store has, the steps of the tree go by index.
-func TestTheTreeIsReadByIndex(t *testing.T) {
-	t.Parallel()
-	_, pool := newStore(t)
-	model := treeModel{parents: []int{0}}
-	for run := range 2000 {
-		model.parents = append(model.parents, run)
-	}
-	for _, thread := range []string{"a", "b", "c"} {
-		appendTree(t, pool, thread, model)
-	}
-	testdb.Exec(t, pool, `analyze agui.run, agui.batch, agui.thread`)
-	plans := map[string]string{
-		"lineage":      `select * from agui.run where thread_key = agui.thread_key('', 'b') and run_no = 7`,
-		"end of a log": `select * from agui.batch where thread_key = agui.thread_key('', 'b') order by first_seq desc limit 1`,
-		"in progress":  `select * from agui.run where thread_key = agui.thread_key('', 'b') and status = 'running'`,
-		"queue":        `select * from agui.run where log_bytes is null and status <> 'running' order by thread_key, run_no limit 1`,
-	}
-	for name, query := range plans {
-		plan := testdb.List[string](t, pool, `explain `+query)
-		if text := strings.Join(plan, "\n"); strings.Contains(text, "Seq Scan") || !strings.Contains(text, "Index") {
-			t.Errorf("%s:\n%s", name, text)
-		}
-	}
-}
-
 func TestUnknownThreadsAndRuns(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
@@ -280,34 +194,6 @@ func TestUnknownThreadsAndRuns(t *testing.T) {
 		if err := read(); !errors.Is(err, pgagui.ErrUnknownThread) {
 			t.Errorf("%s of an unknown thread: error %v", name, err)
 		}
-	}
-}
-
-func TestReplayGivesWhatRestoreGives(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
-	ctx := context.Background()
-	mustAppend(t, store, "t", "r", rawEvents(started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1), token(2),
-		`{"type":"TEXT_MESSAGE_END","messageId":"m"}`, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/a","value":1}]}`, finished))
-	restored, err := store.Restore(ctx, "t", pgagui.At{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, shape := range []compaction.Shape{compaction.StreamShape, compaction.SnapshotShape} {
-		replay, err := store.Replay(ctx, "t", pgagui.ReplayOptions{Shape: shape})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fold := compaction.New()
-		for _, event := range replay {
-			fold.Apply(event)
-		}
-		if len(fold.Messages()) != 1 || string(fold.Messages()[0].JSON()) != string(restored.Messages[0]) || string(restored.State) != string(fold.State()) {
-			t.Errorf("%s: %s means %s and state %s, want %s", shape, replay, fold.Messages()[0].JSON(), fold.State(), restored.JSON)
-		}
-	}
-	if _, err := store.Replay(ctx, "t", pgagui.ReplayOptions{Shape: "small"}); !errors.Is(err, pgagui.ErrUnknownShape) {
-		t.Errorf("an unknown shape: error %v", err)
 	}
 }
 
