@@ -107,9 +107,13 @@ func TestFrequentUpdatesAreHOT(t *testing.T) {
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `
 		select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"},{"type":"RUN_FINISHED"}]'),
-			agui.append('t', 's', '[{"type":"RUN_STARTED"}]'), agui.save_session_state('t', 'k', '1', 'r')`)
+			agui.append('t', 's', '[{"type":"RUN_STARTED"}]'), agui.save_session_state('t', 'k', '1', 'r'),
+			agui.append('u', 'r', '[{"type":"RUN_STARTED"}]'), agui.keep_alive('{u}', '{r}');
+		update agui.run set seen_at = seen_at - interval '1 hour'`) // so that the next heartbeat is due
 	for _, update := range []struct{ statement, table string }{
 		{`select agui.keep_alive('{t}', '{s}')`, "run"},
+		{`select agui.keep_alive('{u}', '{r}')`, "run"},
+		{`select agui.keep_alive('{u}', '{r}', detach => true)`, "run"},
 		{`select agui.request_stop('t', 's', 'enough')`, "run"},
 		{`select agui.set_thread('t', title => 'x', agent => 'a', metadata => '{"a":1}')`, "thread_activity"},
 		{`select agui.save_session_state('t', 'k', '2', 'r', 1)`, "session_key"},

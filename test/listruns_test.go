@@ -151,36 +151,3 @@ func TestTenantsListTheirOwnRuns(t *testing.T) {
 		t.Errorf("without a scope: %v", err)
 	}
 }
-
-// A heartbeat rewrites the row of a run without touching an index, and so does a stop request: what they change is in no index, and in
-// no condition of one.
-func TestHeartbeatsTouchNoIndex(t *testing.T) {
-	t.Parallel()
-	pool := testdb.Pool(t)
-	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"}]')`)
-	connection := testdb.Acquire(t, pool)
-	transaction := testdb.Begin(t, connection)
-	defer transaction.Rollback(t.Context())
-	updates := func() (all, heapOnly int) {
-		t.Helper()
-		if err := transaction.QueryRow(t.Context(), `
-			select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where schemaname = 'agui' and relname = 'run'`).Scan(&all, &heapOnly); err != nil {
-			t.Fatal(err)
-		}
-		return all, heapOnly
-	}
-	for _, step := range []string{
-		`select agui.keep_alive('{t}', '{r}')`,
-		`select agui.keep_alive('{t}', '{r}')`,
-		`select agui.keep_alive('{t}', '{r}', detach => true)`,
-		`select agui.request_stop('t', 'r', reason => 'enough')`,
-	} {
-		// So that the next heartbeat is due.
-		testdb.Exec(t, transaction, `update agui.run set seen_at = seen_at - interval '1 hour'`)
-		allBefore, heapOnlyBefore := updates()
-		testdb.Exec(t, transaction, step)
-		if all, heapOnly := updates(); all != allBefore+1 || heapOnly != heapOnlyBefore+1 {
-			t.Errorf("%s: %d updates, %d of them without an index, want one", step, all-allBefore, heapOnly-heapOnlyBefore)
-		}
-	}
-}

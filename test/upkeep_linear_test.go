@@ -48,13 +48,9 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 		return fmt.Sprintf(`select agui.append('%s', '%s', '%s'%s)`, thread, run, events, more)
 	}
 	for name, calls := range map[string]func(i int) []string{ // of each run
-		"in one call": func(i int) []string { return []string{call("t", fmt.Sprint("r", i), both, "")} },
-		"in three calls": func(i int) []string {
-			run := fmt.Sprint("r", i)
-			return []string{call("t", run, begin, ""), call("t", run, speak, ""), call("t", run, end, "")}
-		},
 		"in turns": func(i int) []string {
-			return []string{call("t", fmt.Sprint("r", i), both, ""), call("u", fmt.Sprint("r", i), begin, ""), call("u", fmt.Sprint("r", i), end, "")}
+			run := fmt.Sprint("r", i)
+			return []string{call("t", run, both, ""), call("u", run, begin, ""), call("u", run, speak, ""), call("u", run, end, "")}
 		},
 		"beside one in progress": func(i int) []string {
 			first := []string{}
@@ -392,31 +388,6 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 	}
 	if damages != 0 || snapshots < 2 || snapshots > runs/4 || folds > snapshots+1 {
 		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
-	}
-}
-
-// Of an input that is stored in parts, verify puts the text together twice: for its hash, and for the fold.
-func TestVerifyJoinsAnInputTwice(t *testing.T) {
-	t.Parallel()
-	const runs = 5
-	pool := testdb.Pool(t)
-	testdb.Exec(t, pool, `
-		select agui.append('t', 'r' || i, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', input => (
-			select json_build_object('threadId', 't', 'runId', 'r' || i, 'messages', json_agg(json_build_object('id', 'u' || n, 'role', 'user', 'content', repeat('x', 5000))))
-			from generate_series(1, i) as n))
-		from generate_series(1, $1::int) as i`, runs)
-	testdb.Exec(t, pool, `call agui.compact()`)
-	if n := testdb.Ask[int](t, pool, `select count(*) from agui.run_input where input is null`); n != runs {
-		t.Fatalf("%d inputs are in parts", n)
-	}
-	tx := testdb.Begin(t, pool)
-	defer tx.Rollback(context.Background())
-	testdb.Exec(t, tx, `set local track_functions = 'all'`)
-	if n := testdb.Ask[int](t, tx, `select count(*) from agui.verify('t')`); n != 0 {
-		t.Errorf("%d damages", n)
-	}
-	if n := testdb.Ask[int](t, tx, `select sum(calls) from pg_stat_xact_user_functions where funcname = 'joined_input'`); n > 2*runs {
-		t.Errorf("%d inputs are put together %d times", runs, n)
 	}
 }
 

@@ -145,18 +145,6 @@ func TestUsageBeyondABigint(t *testing.T) {
 	}
 }
 
-// The usage of a thread costs one batch a run, whatever the runs hold before their ends, if these report it.
-func TestUsageReadsTheEnds(t *testing.T) {
-	t.Parallel()
-	pool := testdb.Pool(t)
-	longThread(t, pgagui.New(pool, nil), `{}`) // 31 runs of 40 batches, one in progress
-	for query, most := range map[string]int64{`select agui.usage('t', whole_thread => true)`: 40, `select agui.usage('t')`: 40, `select agui.usage('t', 'r5', lineage => false)`: 2} {
-		if rows := rowsRead(t, pool, "batch", query); rows > most {
-			t.Errorf("%s reads %d batches, at most %d are needed", query, rows, most)
-		}
-	}
-}
-
 // What the official client counts of an entry, and how it adds entries up, is what agui.usage does.
 func TestUsageCountsAsTheOfficialClient(t *testing.T) {
 	t.Parallel()
