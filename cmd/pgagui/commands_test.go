@@ -29,15 +29,6 @@ func TestTablesDoNotActOnTheTerminal(t *testing.T) {
 	}
 }
 
-func TestScopesAreSeparate(t *testing.T) {
-	t.Parallel()
-	commands := clitest.NewCommandLine(t)
-	commands.Must("import", clitest.WriteFile(t, "mine.ndjson", clitest.Answer("t", "r", 1)...), "--scope", "mine")
-	if message := commands.MustFail(cli.ExitRefused, "log", "t"); !strings.Contains(message, "Is it in another scope (--scope NAME)?") {
-		t.Errorf("message: %s", message)
-	}
-}
-
 func TestFailuresSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	installed, empty := clitest.NewCommandLine(t), clitest.On(t, testdb.Empty(t))

@@ -157,6 +157,17 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		}
 
 		got["pgagui status"] = clitest.Parse[ended](commands, "status", thread)
+		showed, _, _ := strings.Cut(commands.Must("show", thread, "--json"), "\n")
+		var show ended
+		if err := json.Unmarshal([]byte(showed), &show); err != nil {
+			t.Fatal(err)
+		}
+		got["pgagui show"] = show
+		for _, row := range clitest.Lines[pgagui.Thread](t, commands.Must("threads", "--json")) {
+			if row.ID == thread {
+				got["pgagui threads"] = ended{row.Status, row.RunEnd}
+			}
+		}
 		if runs := clitest.Parse[[]runlog.Run](commands, "log", thread); len(runs) == 1 {
 			got["pgagui log"] = ended{runs[0].Status, runs[0].RunEnd}
 		}
@@ -169,7 +180,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 				t.Errorf("pgagui runs has %+v, GET /runs %+v", run, page.Runs)
 			}
 		}
-		if len(got) != 13 {
+		if len(got) != 15 {
 			t.Errorf("%s: %d answers: %v", thread, len(got), got)
 		}
 		for where, got := range got {

@@ -1,7 +1,6 @@
 package read
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
-	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -41,17 +39,14 @@ func importOutcomes(t *testing.T, commands clitest.CommandLine) {
 // whyOf is why the runs of importOutcomes ended.
 var whyOf = map[string]struct {
 	status pgagui.Status
-	end    pgagui.RunEnd
 	text   string
 }{
-	"failed":      {pgagui.Failed, pgagui.RunEnd{ErrorCode: "E1", ErrorMessage: "no answer\nat all"}, "E1: no answer at all"},
-	"interrupted": {pgagui.Interrupted, pgagui.RunEnd{}, ""},
-	"cancelled":   {pgagui.Cancelled, pgagui.RunEnd{StopReason: "too slow"}, "too slow"},
-	"stopped":     {pgagui.Cancelled, pgagui.RunEnd{StopReason: "by hand"}, "by hand"},
-	"cut": {
-		pgagui.CutOff, pgagui.RunEnd{ErrorCode: "RUN_CUT_OFF", ErrorMessage: "The run was cut off: power cut", CutOffReason: "power cut"}, "power cut",
-	},
-	"recovered": {pgagui.Finished, pgagui.RunEnd{}, ""},
+	"failed":      {pgagui.Failed, "E1: no answer at all"},
+	"interrupted": {pgagui.Interrupted, ""},
+	"cancelled":   {pgagui.Cancelled, "too slow"},
+	"stopped":     {pgagui.Cancelled, "by hand"},
+	"cut":         {pgagui.CutOff, "power cut"},
+	"recovered":   {pgagui.Finished, ""},
 }
 
 func TestCommandsSayWhyARunEnded(t *testing.T) {
@@ -88,39 +83,6 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 		if count := strings.Count("\n"+list, "\n"+thread+"  "); count != 1 {
 			t.Errorf("threads has %d rows of %s:\n%s", count, thread, list)
 		}
-
-		type ended struct {
-			Status pgagui.Status
-			pgagui.RunEnd
-		}
-		showed, _, _ := strings.Cut(commands.Must("show", thread, "--json"), "\n")
-		var show ended
-		if err := json.Unmarshal([]byte(showed), &show); err != nil {
-			t.Fatal(err)
-		}
-		runs := clitest.Parse[[]runlog.Run](commands, "log", thread)
-		head := runs[len(runs)-1]
-		got := map[string]ended{
-			"status": clitest.Parse[ended](commands, "status", thread), "show": show, "log": {head.Status, head.RunEnd},
-		}
-		for _, row := range clitest.Lines[pgagui.Thread](t, commands.Must("threads", "--json")) {
-			if row.ID == thread {
-				got["threads"] = ended{row.Status, row.RunEnd}
-			}
-		}
-		for _, run := range listedRuns(commands, "--status", "failed,cut_off,cancelled,interrupted") {
-			if run.ThreadID == thread && thread != "recovered" {
-				got["runs"] = ended{run.Status, run.RunEnd}
-			}
-		}
-		if _, isListed := got["runs"]; isListed == (thread == "recovered") {
-			t.Errorf("runs lists %s: %t", thread, isListed)
-		}
-		for command, got := range got {
-			if got != (ended{want.status, want.end}) {
-				t.Errorf("%s of %s: %+v, want %s %+v", command, thread, got, want.status, want.end)
-			}
-		}
 	}
 	if requested := clitest.Field(t, commands.Must("status", "stopped"), "stop requested"); !strings.HasSuffix(requested, " ago): by hand") {
 		t.Errorf("status stopped: stop requested %q", requested)
@@ -128,6 +90,17 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 	for thread, want := range map[string]string{"failed": "✗ failed: E1: no answer", "cut": "✗ cut off: power cut"} {
 		if text := commands.Must("show", thread); !strings.Contains(text, "\n\n"+want) {
 			t.Errorf("show %s does not end with %q:\n%s", thread, want, text)
+		}
+	}
+	for arguments, want := range map[string][]string{"--status failed": {"failed", "recovered"}, "--status failed --head": {"failed"}} {
+		if got := slices.Sorted(slices.Values(threadLines(commands, strings.Fields(arguments)...))); !slices.Equal(got, want) {
+			t.Errorf("threads %s: %q, want %q", arguments, got, want)
+		}
+	}
+	// The row is that of the head, which has not failed.
+	for row := range strings.Lines(commands.Must("threads", "--status", "failed")) {
+		if strings.HasPrefix(row, "recovered ") && (!strings.Contains(row, "  finished  ") || strings.Contains(row, "no answer")) {
+			t.Errorf("the row of a thread whose head finished: %q", row)
 		}
 	}
 	// Of an earlier run, and at an earlier point, the head line tells how the run ended later.
@@ -227,38 +200,5 @@ func TestRuns(t *testing.T) {
 		"runs --cursor 7":        cli.ExitRefused,
 	} {
 		commands.MustFail(code, strings.Fields(arguments)...)
-	}
-}
-
-func TestThreadsOfWhichARunFailed(t *testing.T) {
-	t.Parallel()
-	commands := clitest.NewCommandLine(t)
-	importOutcomes(t, commands)
-	pool := testdb.Connect(t, commands.DatabaseURL)
-	commands.Must("import", clitest.WriteFile(t, "long.ndjson", clitest.Started("long ago", "r"), clitest.Failed))
-	testdb.Exec(t, pool, `update agui.run set ended_at = now() - interval '1 year' where thread_key = agui.thread_key('', 'long ago')`)
-	commands.Must("import", clitest.WriteFile(t, "now.ndjson", clitest.Started("long ago", "r2"), clitest.Finished))
-	for arguments, want := range map[string]string{
-		"--status failed":              "failed, long ago, recovered",
-		"--status failed --since 2d":   "failed, recovered",
-		"--status failed --head":       "failed",
-		"--status cancelled":           "cancelled, stopped",
-		"--status cancelled --head":    "cancelled, stopped",
-		"--status cut_off":             "cut",
-		"--status interrupted":         "interrupted",
-		"--status finished":            "long ago, recovered",
-		"--status failed --scope none": "",
-	} {
-		got := threadLines(commands, strings.Fields(arguments)...)
-		slices.Sort(got)
-		if strings.Join(got, ", ") != want {
-			t.Errorf("threads %s: %q, want %s", arguments, got, want)
-		}
-	}
-	// The row is that of the head, which has not failed.
-	for row := range strings.Lines(commands.Must("threads", "--status", "failed")) {
-		if strings.HasPrefix(row, "recovered ") && (!strings.Contains(row, "  finished  ") || strings.Contains(row, "no answer")) {
-			t.Errorf("the row of a thread whose head finished: %q", row)
-		}
 	}
 }

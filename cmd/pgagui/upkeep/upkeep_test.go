@@ -35,10 +35,16 @@ func TestCompactEndsWithWorkLeft(t *testing.T) {
 	if done := clitest.Parse[compactResult](commands, "compact", "--older-than", "1h", "--max-time", "1ns"); done.Left != 0 || done.Stopped != "" {
 		t.Errorf("nothing is due: %+v", done)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact", "--limit", "3"); done.Runs != 3 || done.Left != 0 || done.Stopped != "" {
+	if first := commands.Run("compact", "--limit", "1"); first.Code != cli.ExitWorkLeft || first.Messages != "" || !strings.HasSuffix(first.Out, "; 2 runs left (stopped: limit)\n") {
+		t.Errorf("--limit 1: exit code %d, %s%s", first.Code, first.Out, first.Messages)
+	}
+	if done := clitest.Parse[compactResult](commands, "compact", "--limit", "2", "--workers", "2"); done.Runs != 2 || done.Threads != 2 || done.Left != 0 || done.Stopped != "" {
 		t.Errorf("the limit is what there is: %+v", done)
 	}
-	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "--older-than=x", "--every=0", "--grace=-1s"} {
+	if out := commands.Must("compact"); !strings.HasPrefix(out, "0 runs of 0 threads, ") {
+		t.Errorf("nothing to do: %s", out)
+	}
+	for _, wrong := range []string{"--workers=0", "--limit=-1", "--max-time=-1s", "--older-than=x", "--every=0", "--grace=-1s"} {
 		commands.MustFail(cli.ExitUsage, "compact", wrong)
 	}
 }
@@ -47,6 +53,9 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	clitest.ImportThreads(t, commands, 3)
+	if text := commands.Must("repack"); !strings.HasPrefix(text, "0 runs: 0 batches joined") {
+		t.Errorf("runs that ended just now: %q", text)
+	}
 	for _, arguments := range []string{
 		"repack --older-than 0s --limit 1", "erase --older-than 1us --limit 1 --yes --json",
 	} {
@@ -54,7 +63,10 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 			t.Errorf("pgagui %s: exit code %d, %s%s", arguments, result.Code, result.Out, result.Messages)
 		}
 	}
-	commands.Must("repack", "--older-than", "0s")
+	if text := commands.Must("repack", "--older-than", "0s"); !strings.HasPrefix(text, "1 run: ") {
+		t.Errorf("the rest: %q", text)
+	}
+	commands.Must("verify")
 	busy := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) {
 		if out := commands.Must("repack"); out != skippedBusy {
 			t.Errorf("a second start: %s", out)
