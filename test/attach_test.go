@@ -81,18 +81,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 				problem := differences(foldInGo(t, attached), foldInGo(t, whole))
 				if problem == "" && client != nil {
 					answers := client.fold(t, whole, attached)
-					switch want, got := answers[0], answers[1]; {
-					case want.Error != "":
-					case got.Error != "":
-						problem = "the client refuses it: " + got.Error
-					case want.Verified && !got.Verified:
-						problem = "the client's verifier refuses it: " + got.VerifyError
-					case want.Verified:
-						verified++
-						fallthrough
-					default:
-						problem = differences(got, want)
-					}
+					problem = toTheClient(answers[0], answers[1], &verified)
 				}
 				if problem != "" {
 					t.Fatalf("seed %d, shape %s, attached at event %d: %s\nthe log:\n%s\nattached:\n%s", seed, shape, attachAt, problem,
@@ -104,6 +93,21 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// toTheClient says how what is attached differs from the log to the client, and counts the logs that its verifier accepts.
+func toTheClient(log, attached meaning, verified *int) string {
+	switch {
+	case log.Error != "":
+		return ""
+	case attached.Error != "":
+		return "the client refuses it: " + attached.Error
+	case log.Verified && !attached.Verified:
+		return "the client's verifier refuses it: " + attached.VerifyError
+	case log.Verified:
+		*verified++
+	}
+	return differences(attached, log)
 }
 
 // Attached at any event of the log, in any shape and in one call of SQL, the history and what agui.poll brings behind its position mean what the
@@ -149,20 +153,7 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 				}
 				answers := client.fold(t, attached...)
 				for n, got := range answers[1:] {
-					problem := ""
-					switch want := answers[0]; {
-					case want.Error != "":
-					case got.Error != "":
-						problem = "the client refuses it: " + got.Error
-					case want.Verified && !got.Verified:
-						problem = "the client's verifier refuses it: " + got.VerifyError
-					case want.Verified:
-						verified++
-						fallthrough
-					default:
-						problem = differences(got, want)
-					}
-					if problem != "" {
+					if problem := toTheClient(answers[0], got, &verified); problem != "" {
 						t.Fatalf("%s: %s\nthe log:\n%s\nattached:\n%s", told[n], problem, lines(log), lines(attached[1+n]))
 					}
 				}
