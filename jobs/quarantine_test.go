@@ -141,14 +141,7 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 	} {
 		for how, job := range map[string]func(*pgxpool.Pool) error{
 			"compaction in Go": compactions["Go"], "compaction in SQL": compactions["SQL"],
-			"repack in Go": func(pool *pgxpool.Pool) error {
-				_, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)})
-				return err
-			},
-			"repack in SQL": func(pool *pgxpool.Pool) error {
-				_, err := pool.Exec(context.Background(), `call agui.repack()`)
-				return err
-			},
+			"repack in Go": repackings["Go"], "repack in SQL": repackings["SQL"],
 		} {
 			t.Run(what+", "+how, func(t *testing.T) {
 				t.Parallel()
@@ -158,7 +151,6 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 				appendInBatches(t, store, "broken", "r2", "r1", 2, message("n", 6)...)
 				appendInBatches(t, store, "broken", "child", "r2", 2, message("o", 4)...)
 				appendInBatches(t, store, "broken", "branch", "r1", 2, message("p", 4)...)
-				testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`) // as old as repack wants
 				log := `select string_agg(batch::text, ';' order by first_seq) from agui.batch where run_no = 2`
 				damage(t, pool, test.damage)
 				var before, after string
@@ -167,6 +159,9 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 				}
 				if err := job(pool); err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %v, want %q", err, test.want)
+				}
+				if err := job(pool); err != nil {
+					t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
 				}
 				if n := count(t, pool, `select count(distinct run_id) from agui.quarantine where run_id = 'r2' and cause = 'run'`); n != 1 {
 					t.Errorf("%d runs are in quarantine", n)

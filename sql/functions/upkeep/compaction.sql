@@ -522,7 +522,10 @@ begin
         cross join lateral (
             select
                 sum(batch.n) as n, count(*) as batches, max(batch.first_seq + batch.n) as end_seq,
-                bool_and(batch.first_seq = batch.expected_seq and json_array_length(batch.events) = batch.n) as is_dense,
+                bool_and(
+                    batch.first_seq = batch.expected_seq
+                    and case when json_typeof(batch.events) = 'array' then json_array_length(batch.events) = batch.n else false end
+                ) as is_dense,
                 sum(agui_internal.stored_bytes(batch.events, batch.earlier_us))::bigint as bytes
             from (
                 select stored.*, lag(stored.first_seq + stored.n, 1, ended.first_seq) over (order by stored.first_seq) as expected_seq
