@@ -469,22 +469,6 @@ func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
 	}
 }
 
-func TestARecorderHearsThatItsRunWasCutOff(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
-	recording := mustBegin(t, newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond}), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
-	mustRecord(t, recording, started("r"))
-	mustFlush(t, recording)
-	mustAbandon(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"})
-	<-recording.Context().Done()
-	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrRunCutOff) || !strings.Contains(cause.Error(), "we thought it gone") {
-		t.Errorf("it ended by %v", cause)
-	}
-	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
-		t.Error(err)
-	}
-}
-
 // An empty reason is none. The run was cut off all the same, which is not what it is to have ended by itself.
 func TestARunThatWasCutOffWithoutAReason(t *testing.T) {
 	t.Parallel()
@@ -546,6 +530,9 @@ func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-recording.Context().Done()
+	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrRunCutOff) || !strings.Contains(cause.Error(), "we thought it gone") {
+		t.Errorf("it ended by %v", cause)
+	}
 	close(answer)
 	if err := recording.Close(t.Context()); !errors.Is(err, pgagui.ErrRunCutOff) {
 		t.Error(err)
@@ -604,21 +591,6 @@ func durabilityIsTheRecorders(t *testing.T, address string) {
 		mustRecord(t, recording, finished)
 		mustFlush(t, recording) // before the other one begins
 	}
-}
-
-func TestStatsCountEventsOnce(t *testing.T) {
-	t.Parallel()
-	store, _ := newStore(t)
-	recorder := newRecorder(t, store, nil)
-	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
-	mustRecord(t, recording, started("r"))
-	mustFlush(t, recording)
-	mustRecord(t, recording, token(1), token(2))
-	mustFlush(t, recording)
-	if got, want := recorder.Stats(), (pgagui.RecorderStats{Commits: 2, Batches: 2, Events: 3}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
-	mustRecord(t, recording, finished)
 }
 
 // A call that runs while the schema is upgraded may find that a function has gone. A retry finds the new one.

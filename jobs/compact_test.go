@@ -132,42 +132,6 @@ var compactors = map[string]func(t *testing.T, pool *pgxpool.Pool){
 	},
 }
 
-func TestRestoreIsTheSameBeforeAndAfterCompaction(t *testing.T) {
-	t.Parallel()
-	for name, compact := range compactors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
-			store := pgagui.New(pool, nil)
-			appendRun(t, store, "t", "a", "", append(message("m1", 40), `{"type":"STATE_SNAPSHOT","snapshot":{"n":1.50,"list":["x"]}}`)...)
-			appendRun(t, store, "t", "b", "a", append(message("m2", 40), `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/-","value":"y"}]}`)...)
-			appendRun(t, store, "t", "c", "a", `{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"m3","role":"user","content":"again\u0000 \ud83d"},
-				{"id":"","role":"user","content":"no name"},{"id":"\u0000 \ud83d","role":"\\","content":"a name that is no text"}]}`)
-			appendRun(t, store, "t", "d", "b", append(message("m1", 3), `{"type":"TOOL_CALL_START","toolCallId":"call","toolCallName":"f","parentMessageId":"m2"}`,
-				`{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"{\"a\":"}`, `{"type":"TOOL_CALL_ARGS","toolCallId":"call","delta":"1}"}`)...)
-			before := map[string]string{}
-			for _, run := range []string{"a", "b", "c", "d"} {
-				before[run] = restored(t, store, "t", run)
-			}
-			compact(t, pool)
-			for run, want := range before {
-				if got := restored(t, store, "t", run); !sameJSON(t, got, want) {
-					t.Errorf("run %s restores as\n%s\nbefore compaction it was\n%s", run, got, want)
-				}
-			}
-			checkSnapshots(t, pool, store)
-			// More runs on top: the folds continue from what was kept.
-			appendRun(t, store, "t", "e", "c", message("m3", 5)...)
-			appendRun(t, store, "t", "f", "d", message("m9", 5)...)
-			compact(t, pool)
-			checkSnapshots(t, pool, store)
-			if waiting := count(t, pool, `select count(*) from agui.run where log_bytes is null`); waiting != 0 {
-				t.Errorf("%d runs still wait for compaction", waiting)
-			}
-		})
-	}
-}
-
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var left, right any

@@ -264,31 +264,6 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 	}
 }
 
-// A run that cannot be repacked, or given a snapshot while it is in progress, does not block the others.
-func TestRepackGoesOnAfterADamagedRun(t *testing.T) {
-	t.Parallel()
-	for how, repack := range repackings {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			pool := testdb.Pool(t)
-			store := pgagui.New(pool, nil)
-			for _, thread := range []string{"broken", "sound", "other"} {
-				appendInBatches(t, store, thread, "r1", "", 2, message("m", 3)...)
-			}
-			damage(t, pool, `update agui.batch set events = '{"no":"array"}' where thread_key = agui.thread_key('', 'broken') and first_seq = 3`)
-			if err := repack(pool); err == nil {
-				t.Error("no error although a run is damaged")
-			}
-			if n := count(t, pool, `select count(*) from agui.run where repacked_at is not null`); n != 2 {
-				t.Errorf("%d runs are repacked, want the 2 sound ones", n)
-			}
-			if err := repack(pool); err != nil {
-				t.Errorf("a second call: %v, want nothing, for the run is in quarantine", err)
-			}
-		})
-	}
-}
-
 func TestCompactRunningGoesOnAfterADamagedRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)

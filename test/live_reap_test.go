@@ -27,49 +27,6 @@ func runsOf(t *testing.T, db querier, expression string) string {
 	return fmt.Sprint(runs)
 }
 
-// Runs without a sign of life are ended, but for those whose threads are being written to: their turn comes at the next call.
-func TestReapEndsTheSilentRuns(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	pool := testdb.Pool(t)
-	beginRuns(t, pool, "alive", "busy", "ended", "silent", "silent too")
-	testdb.Exec(t, pool, `select agui.append('ended', 'r', '[{"type":"RUN_FINISHED"}]')`)
-	// The others gave their last sign of life longer ago than a lease of no time at all.
-	testdb.Exec(t, pool, `update agui.run set seen_at = now() + interval '1 hour' where thread_key = agui.thread_key('', 'alive')`)
-	writer := begin(t, pool, pgx.ReadCommitted)
-	testdb.Exec(t, writer, `select agui.append('busy', 'r', '[{"type":"CUSTOM"}]')`)
-	testdb.Exec(t, pool, `select agui.set_setting('lease', '0 seconds')`)
-	const status = `run.status || coalesce(', ' || run.cut_off_reason, '')`
-	reap := func(arguments, want string) {
-		t.Helper()
-		testdb.Exec(t, pool, `call agui.reap(`+arguments+`)`)
-		if got := runsOf(t, pool, status); got != want {
-			t.Errorf("after agui.reap(%s): %s, want %s", arguments, got, want)
-		}
-	}
-	const cutOff = "cut_off, no sign of life for 00:00:00"
-	reap("max_time => '0'", "[alive running busy running ended finished silent running silent too running]")
-	other := begin(t, pool, pgx.ReadCommitted)
-	testdb.Exec(t, other, `select pg_advisory_xact_lock(agui_internal.job_lock_id('reap'))`)
-	reap("", "[alive running busy running ended finished silent running silent too running]")
-	if err := other.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
-	testdb.Exec(t, pool, `call agui.reap(max_runs => 1)`)
-	ended := testdb.Ask[int](t, pool, `select count(*) from agui.run where cut_off_reason is not null`)
-	if ended != 1 {
-		t.Errorf("agui.reap(max_runs => 1) ended %d runs", ended)
-	}
-	reap("", "[alive running busy running ended finished silent "+cutOff+" silent too "+cutOff+"]")
-	if err := writer.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	reap("", "[alive running busy "+cutOff+" ended finished silent "+cutOff+" silent too "+cutOff+"]")
-	for _, thread := range []string{"alive", "busy", "ended", "silent", "silent too"} {
-		wantNoProblem(t, pool, thread)
-	}
-}
-
 // A heartbeat writes at most once in a third of the lease, waits for no lock, and returns only the runs that the writer must act on.
 func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 	t.Parallel()

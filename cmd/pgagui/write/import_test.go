@@ -464,14 +464,6 @@ func TestIDsThatAFileDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	message := clitest.NewCommandLine(t).MustFail(cli.ExitInput, "import", "nowhere.ndjson")
-	if !strings.Contains(message, "nowhere.ndjson") {
-		t.Errorf("message: %s", message)
-	}
-}
-
 func TestImportOfAnOldSession(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
