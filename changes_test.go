@@ -126,9 +126,7 @@ func TestChangesEndAtTransactionsInProgress(t *testing.T) {
 		return strings.Contains(after, " changed ")
 	})
 	tx := testdb.Begin(t, pool)
-	if _, err := store.WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "slow", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	mustAppend(t, store.WithTx(tx), "slow", "r", rawEvents(`{"type":"RUN_STARTED"}`))
 	mustAppend(t, store, "fast", "r", rawEvents(`{"type":"RUN_STARTED"}`))
 	if changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after}); err != nil {
 		t.Fatal(err)

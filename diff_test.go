@@ -21,10 +21,7 @@ func TestDiff(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	add := func(runID string, events ...string) {
 		t.Helper()
-		var batch []json.RawMessage
-		for _, event := range events {
-			batch = append(batch, json.RawMessage(event))
-		}
+		batch := rawEvents(events...)
 		mustAppend(t, store, "t", runID, batch)
 	}
 	add("r1", `{"type":"RUN_STARTED"}`,

@@ -65,11 +65,7 @@ func compactInSQL(t *testing.T, pool *pgxpool.Pool, shape compaction.Shape, stre
 }
 
 func toMessages(texts []string) []json.RawMessage {
-	messages := make([]json.RawMessage, len(texts))
-	for i, text := range texts {
-		messages[i] = json.RawMessage(text)
-	}
-	return messages
+	return rawEvents(texts...)
 }
 
 // Compacted events mean what the events mean, to both reducers and to the client; what is compacted twice is as it was; the events that are
@@ -605,10 +601,7 @@ func TestCompactedActivitiesThatAreNoObject(t *testing.T) {
 			`{"type":"ACTIVITY_DELTA","messageId":"m","activityType":"SEARCH","patch":[{"op":"add","path":"/-","value":2}]}`,
 		},
 	} {
-		stream := make([]json.RawMessage, len(events))
-		for i, event := range events {
-			stream[i] = json.RawMessage(event)
-		}
+		stream := rawEvents(events...)
 		streams = append(streams, stream)
 	}
 	for _, compactor := range compactors(testdb.Pool(t)) {

@@ -19,9 +19,7 @@ func TestFactsStayTrueWhenARunIsRepacked(t *testing.T) {
 		large[i] = json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"some words of an answer "}`)
 	}
 	for _, events := range [][]json.RawMessage{{json.RawMessage(`{"type":"RUN_STARTED"}`)}, large, {json.RawMessage(`{"type":"RUN_FINISHED"}`)}} {
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", "r", events)
 	}
 	wait.For(t, "the projection", func() bool {
 		testdb.Exec(t, pool, `call agui.project()`)

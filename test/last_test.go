@@ -315,10 +315,7 @@ func conversation(t *testing.T, store *pgagui.Store, threadID string, random *ra
 			add(`{"type":"RUN_FINISHED"}`)
 		}
 		for batch := range slices.Chunk(events, 1+random.IntN(6)) {
-			raw := make([]json.RawMessage, len(batch))
-			for i, event := range batch {
-				raw[i] = json.RawMessage(event)
-			}
+			raw := rawEvents(batch...)
 			var err error
 			if last, err = store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: run}, raw, options); err != nil {
 				t.Fatal(err)
@@ -448,9 +445,7 @@ func TestLastMessagesOfResultsThatComeLate(t *testing.T) {
 		for _, event := range append(events, `{"type":"RUN_FINISHED"}`) {
 			log = append(log, json.RawMessage(event))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", run)}, log, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", fmt.Sprint("r", run), log)
 	}
 	for range 2 {
 		for limit := 1; limit <= 4; limit++ {
@@ -530,10 +525,7 @@ func TestLastErrorsAreThoseOfTheLog(t *testing.T) {
 		runs := conversation(t, store, threadID, random)
 		// A run in progress, and one that was stopped.
 		appendJSON := func(run, parent string, events ...string) {
-			raw := make([]json.RawMessage, len(events))
-			for i, event := range events {
-				raw[i] = json.RawMessage(event)
-			}
+			raw := rawEvents(events...)
 			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: run}, raw, pgagui.AppendOptions{ParentRunID: parent, Parallel: true}); err != nil {
 				t.Fatal(err)
 			}

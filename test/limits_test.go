@@ -482,9 +482,7 @@ func TestJobsKeepTheLimits(t *testing.T) {
 		return restored
 	}
 	for number, stream := range streams {
-		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: fmt.Sprint("t", number), RunID: "r"}, stream, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, fmt.Sprint("t", number), "r", stream)
 	}
 	agree := func(when string) {
 		t.Helper()

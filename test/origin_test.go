@@ -254,9 +254,7 @@ func TestTheOriginOfAMessageCostsWhatLiesBetweenSnapshots(t *testing.T) {
 				case 19:
 					events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
 				}
-				if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				mustAppend(t, store, "t", run, events)
 			}
 			compactInGo(t, pool)
 		}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,10 +108,7 @@ func TestAQuestionIsAnInterrupt(t *testing.T) {
 // checkForms compares the restore as of each event of run r with the fold in Go, and that of the whole run with its compacted forms.
 func checkForms(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	var events []json.RawMessage
-	for _, event := range testdb.List[string](t, pool, `select payload from agui.events('t') order by seq`) {
-		events = append(events, json.RawMessage(event))
-	}
+	events := rawEvents(testdb.List[string](t, pool, `select payload from agui.events('t') order by seq`)...)
 	fold := compaction.New()
 	fold.Locate("r", 1)
 	for i, event := range events {

@@ -257,9 +257,7 @@ func TestSnapshotsOfALongThreadAreNotFarApart(t *testing.T) {
 			events = append(events, json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m%d-%d","delta":"piece of a message"}`, number, piece/5)))
 		}
 		events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		mustAppend(t, store, "t", fmt.Sprint("r", number), events)
 		if number%5 == 4 {
 			testdb.Exec(t, pool, `call agui.compact()`)
 		}

@@ -755,7 +755,6 @@ func plantFaults(t *testing.T) *pgxpool.Pool {
 
 func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 	t.Helper()
-	ctx := context.Background()
 	store := pgagui.New(pool, nil)
 	for _, run := range []struct{ id, parent string }{{"a", ""}, {"b", `"a"`}, {"c", `"a"`}, {"d", ""}} {
 		opening := fmt.Sprintf(`{"type":"RUN_STARTED","runId":"%s"}`, run.id)
@@ -768,9 +767,7 @@ func appendHealthyThread(t *testing.T, pool *pgxpool.Pool, thread string) {
 			slices.Repeat([]json.RawMessage{token}, 5),
 			{json.RawMessage(fmt.Sprintf(`{"type":"STATE_SNAPSHOT","snapshot":{"run":"%s"}}`, run.id)), json.RawMessage(`{"type":"RUN_FINISHED"}`)},
 		} {
-			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: run.id}, batch, pgagui.AppendOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			mustAppend(t, store, thread, run.id, batch)
 		}
 	}
 	// In calls of one run, so that each run keeps its snapshot.
@@ -1075,9 +1072,7 @@ func appendAsRuns(t *testing.T, store *pgagui.Store, thread string, stream []jso
 		}
 		for run := range open {
 			if random.IntN(4) == 0 {
-				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR"}`)}, pgagui.AppendOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				mustAppend(t, store, thread, run, rawEvents(`{"type":"RUN_ERROR"}`))
 				delete(open, run)
 				ended = append(ended, run)
 			}
