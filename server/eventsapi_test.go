@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -468,45 +467,6 @@ func TestPushesOfManyWriters(t *testing.T) {
 		if messages := p.list(sessions + session + "/messages"); len(messages) != writers {
 			t.Errorf("%s: %d messages, want %d", mode, len(messages), writers)
 		}
-	}
-}
-
-// TestJoinedAndSingleEventsMeanTheSame pushes a conversation piece by piece, and joined by the client.
-func TestJoinedAndSingleEventsMeanTheSame(t *testing.T) {
-	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{})
-	for _, session := range []string{"single", "joined"} {
-		p.push(session, "RUN_STARTED", `{"runId":"r"}`)
-		p.push(session, "TEXT_MESSAGE_START", `{"messageId":"m","role":"assistant"}`)
-		if session == "single" {
-			for _, piece := range []string{"Let", " me", " check"} {
-				p.push(session, "TEXT_MESSAGE_CONTENT", `{"messageId":"m","delta":"`+piece+`"}`)
-			}
-		} else {
-			p.push(session, "TEXT_MESSAGE_CONTENT", `{"messageId":"m","delta":"Let me check"}`, "event_count", 3, "completed_at", time.Now())
-		}
-		p.push(session, "TEXT_MESSAGE_END", `{"messageId":"m"}`)
-		p.push(session, "RUN_FINISHED", `{}`)
-	}
-	type item struct{ kind, text, count string }
-	read := func(session string) (read []item, messages []string) {
-		for _, shown := range items(p.json(200, "GET", sessions+session+"/events/history", "")) {
-			var event struct{ Delta string }
-			_ = json.Unmarshal([]byte(shown["payload"].(string)), &event)
-			if (shown["completed_at"] != nil) != (shown["event_count"] != 1.0) {
-				t.Errorf("%s: %v", session, shown)
-			}
-			read = append(read, item{fmt.Sprint(shown["event_type"]), event.Delta, fmt.Sprint(shown["event_count"])})
-		}
-		for _, message := range p.list(sessions + session + "/messages") {
-			messages = append(messages, fmt.Sprint(message["event_type"], message["payload"]))
-		}
-		return read, messages
-	}
-	single, singleMessages := read("single")
-	joined, joinedMessages := read("joined")
-	if !slices.Equal(single, joined) || !slices.Equal(singleMessages, joinedMessages) {
-		t.Errorf("single events are\n%v %v\njoined ones\n%v %v", single, singleMessages, joined, joinedMessages)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -449,46 +448,6 @@ func TestRepeatedCallsOfGRPC(t *testing.T) {
 	err := p.grpc("after-seq", "x").call("PushSessionEvent", &ambientv1.PushSessionEventRequest{SessionId: "s", EventType: "CUSTOM", Payload: "{}"}, &ambientv1.SessionEvent{})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("after-seq x: %v", err)
-	}
-}
-
-// TestManyWritersOfGRPC pushes events and messages while others watch.
-func TestManyWritersOfGRPC(t *testing.T) {
-	t.Parallel()
-	p := serve(t, testdb.Pool(t), server.Options{})
-	c := p.grpc()
-	const writers, each = 50, 4
-	var all sync.WaitGroup
-	watched := make([]map[string]int, 3)
-	for i := range watched {
-		w := c.watch("s", 0)
-		watched[i] = map[string]int{}
-		all.Go(func() {
-			for range writers * each {
-				message, err := w.receive()
-				if err != nil {
-					t.Errorf("a watcher: %v", err)
-					return
-				}
-				watched[i][message.Payload]++
-			}
-		})
-	}
-	for writer := range writers {
-		all.Go(func() {
-			for n := range each {
-				request := &ambientv1.PushSessionMessageRequest{SessionId: "s", EventType: "assistant", Payload: fmt.Sprintf("%d-%d", writer, n)}
-				if err := c.call("PushSessionMessage", request, &ambientv1.SessionMessage{}); err != nil {
-					t.Errorf("a writer: %v", err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	for _, messages := range watched {
-		if len(messages) != writers*each {
-			t.Errorf("a watcher received %d messages, want %d", len(messages), writers*each)
-		}
 	}
 }
 
