@@ -96,7 +96,7 @@ func TestCapabilitiesThatCannotBe(t *testing.T) {
 		options := server.Options{
 			Access: access.Anonymous("", access.Admin), Agents: []server.Agent{{Name: "a", URL: "http://localhost:1/", Capabilities: json.RawMessage(text)}},
 		}
-		if _, err := server.New(&pgagui.Store{}, options); err == nil || !strings.Contains(err.Error(), `agent "a": its capabilities`) || !strings.Contains(err.Error(), want) {
+		if _, err := server.New(pgagui.New(nil, nil), options); err == nil || !strings.Contains(err.Error(), `agent "a": its capabilities`) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

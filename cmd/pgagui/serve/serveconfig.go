@@ -159,13 +159,13 @@ func settingsTopic() *cobra.Command {
 			keys.AddFlag(flag)
 		}
 	})
+	usages := strings.ReplaceAll("\n"+strings.TrimRight(keys.FlagUsagesWrapped(100), "\n"), "\n      --", "\n        ")
 	return &cobra.Command{
 		Use:   "serve-settings",
 		Short: "Settings of pgagui serve that one sets once, in its file",
-		Long: `Keys of the file of "pgagui serve" that its own help leaves out. As all others, each is also a variable
-of the environment and a flag: limits.burst is PGAGUI_LIMITS_BURST and --limits-burst.
-
-` + strings.TrimRight(strings.ReplaceAll(keys.FlagUsagesWrapped(100), "      --", "  "), "\n"),
+		Long: `Keys of the file of "pgagui serve" that its own help leaves out. As all others, each is also a
+variable of the environment and a flag: limits.burst is PGAGUI_LIMITS_BURST and --limits-burst.
+` + strings.ReplaceAll(usages, "\n      ", "\n"),
 	}
 }
 
