@@ -303,7 +303,6 @@ func (h *Handler) postContinue(q *request) error {
 	if _, err := h.ask(q, http.MethodPost, "/agent/"+url.PathEscape(agent)+"/run", "text/event-stream", input); err != nil {
 		return err
 	}
-	h.seen.now(q.identity)
 	q.redirect(link("thread", "id", at.Thread, "run", run) + "#end")
 	return nil
 }

@@ -208,6 +208,7 @@ func (h *Handler) serve(q *request) error {
 	defer held.Release()
 	if q.Method == http.MethodPost {
 		held.StatementTime = 0 // to erase a long thread takes what it takes
+		defer h.seen.now(q.identity)
 	}
 	q.store = h.door.Store(ctx)
 	if method == http.MethodGet && path != "/events" && h.door.Replicas != nil {

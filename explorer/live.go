@@ -116,7 +116,6 @@ func (h *Handler) stop(q *request) error {
 	if _, err := q.store.RequestStop(q.Context(), run, pgagui.RequestStopOptions{Reason: "stopped in the explorer"}); err != nil {
 		return err
 	}
-	h.seen.now(q.identity)
 	q.redirect(link("thread", "id", run.ThreadID))
 	return nil
 }
