@@ -564,8 +564,8 @@ begin
             event.bytes is not null
             and event.bytes like '{%'::bytea
             and agui_internal.has_evident_type(event.bytes)
-            and event.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea, agui_internal.question_pattern()])
-        ), false),
+            and event.bytes not like all (array['{"type":"RUN\\_%'::bytea, '{"type": "RUN\\_%'::bytea])
+        ), false) and strpos(events::text, agui_internal.question_name()) = 0,  -- once, not for each event
         max(event.bytes_held)
     into n, all_plain, largest
     from (
