@@ -10,7 +10,7 @@ import (
 )
 
 // docs writes docs/reference/events.md.
-func docs(l *protocol.List, _ []byte) ([]byte, error) {
+func docs(l *protocol.List) ([]byte, error) {
 	var page bytes.Buffer
 	page.WriteString("# Event types\n\nWhat each event does to messages, state and interrupts. [reducer.md](../reducer.md) has what holds for all of them.\n" +
 		"Each rule has a stream of events and its result in [test/golden/rules.json](../../test/golden/rules.json), which the tests run\n" +

@@ -11,8 +11,8 @@ import (
 )
 
 // ofErrors makes a file of the table of errors.
-func ofErrors(write func(w *bytes.Buffer, t *protocol.ErrorTable)) func(*protocol.List, []byte) ([]byte, error) {
-	return func(*protocol.List, []byte) ([]byte, error) {
+func ofErrors(write func(w *bytes.Buffer, t *protocol.ErrorTable)) func(*protocol.List) ([]byte, error) {
+	return func(*protocol.List) ([]byte, error) {
 		w := bytes.NewBufferString("// " + strings.ReplaceAll(notice, "events.json", "errors.json") + "\n\n")
 		write(w, protocol.Errors())
 		if !bytes.Contains(w.Bytes(), []byte("\npackage ")) {
@@ -91,7 +91,7 @@ export const retries: readonly (readonly [code: string, message: string, retry: 
 }
 
 // errorPage writes docs/reference/errors.md.
-func errorPage(*protocol.List, []byte) ([]byte, error) {
+func errorPage(*protocol.List) ([]byte, error) {
 	var page bytes.Buffer
 	page.WriteString("# SQLSTATEs\n\nEach refusal has an SQLSTATE, an error in Go, and a status of HTTP, from which the code of gRPC follows.\n" +
 		"[errors.md](../errors.md) has what to do about those that need more than a line.\n\n" +

@@ -42,8 +42,8 @@ func sets(l *protocol.List) (words []string, types map[string][]string) {
 }
 
 // sqlFile makes a file of SQL functions.
-func sqlFile(functions ...func(*bytes.Buffer, *protocol.List)) func(*protocol.List, []byte) ([]byte, error) {
-	return func(l *protocol.List, _ []byte) ([]byte, error) {
+func sqlFile(functions ...func(*bytes.Buffer, *protocol.List)) func(*protocol.List) ([]byte, error) {
+	return func(l *protocol.List) ([]byte, error) {
 		var w bytes.Buffer
 		fmt.Fprintf(&w, "-- %s\n", notice)
 		for _, write := range functions {

@@ -9,7 +9,7 @@ import (
 )
 
 // runner writes what the CopilotKit runner knows of types: those of the clients that it serves, which speak version 0.
-func runner(l *protocol.List, _ []byte) ([]byte, error) {
+func runner(l *protocol.List) ([]byte, error) {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "// %s\n\n", notice)
 	fmt.Fprint(&w, "/** What events open, continue and close: the types that begin it, go on with it and end it, and the field that names it. */\n")
@@ -77,7 +77,7 @@ func runner(l *protocol.List, _ []byte) ([]byte, error) {
 }
 
 // client writes what the package for clients knows of types.
-func client(l *protocol.List, _ []byte) ([]byte, error) {
+func client(l *protocol.List) ([]byte, error) {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "// %s\n\n/** The types that are about reasoning and activities, not about what is said. */\n", notice)
 	fmt.Fprint(&w, "export const aside: ReadonlySet<string> = new Set([\n")
