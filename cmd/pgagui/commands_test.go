@@ -207,8 +207,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			arguments = append([]string{"help"}, strings.Fields(path)[1:]...)
 		}
 		for line := range strings.Lines(clitest.On(t, "").Must(arguments...)) {
-			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > root.HelpWidth {
-				t.Errorf("%s: a line of the help has %d columns, want %d at most: %s", path, columns, root.HelpWidth, line)
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > cli.HelpWidth {
+				t.Errorf("%s: a line of the help has %d columns, want %d at most: %s", path, columns, cli.HelpWidth, line)
 			}
 		}
 	}

@@ -50,7 +50,12 @@ func TestCommandReference(t *testing.T) {
 	var write func(*cobra.Command)
 	write = func(command *cobra.Command) {
 		if command.IsAdditionalHelpTopicCommand() && command.Name() != "exit-codes" { // they are above
-			fmt.Fprintf(&page, "\n## pgagui help %s\n\n```\n%s\n```\n", command.Name(), strings.TrimSpace(command.Long))
+			var help strings.Builder
+			command.SetOut(&help)
+			if err := command.Help(); err != nil {
+				t.Error(err)
+			}
+			fmt.Fprintf(&page, "\n## pgagui help %s\n\n```\n%s\n```\n", command.Name(), strings.TrimSpace(help.String()))
 		}
 		if command.IsAdditionalHelpTopicCommand() || !command.IsAvailableCommand() || command.Name() == "completion" {
 			return

@@ -150,8 +150,22 @@ var setOnce = []string{
 	"read-header-timeout", "idle-timeout", "write-timeout", "shutdown-timeout",
 }
 
-// settingsTopic is the help about the settings that the help of serve leaves out.
+// settingsTopic is the help about the settings that the help of serve leaves out. It lists them when it is asked.
 func settingsTopic() *cobra.Command {
+	topic := &cobra.Command{
+		Use:   "serve-settings",
+		Short: "Settings of pgagui serve that one sets once, in its file",
+		Long: `Keys of the file of "pgagui serve" that its own help leaves out. As all others, each is also a
+variable of the environment and a flag: limits.burst is PGAGUI_LIMITS_BURST and --limits-burst.`,
+	}
+	topic.SetHelpFunc(func(topic *cobra.Command, _ []string) {
+		fmt.Fprintf(topic.OutOrStdout(), "%s\n%s", topic.Long, keysSetOnce())
+	})
+	return topic
+}
+
+// keysSetOnce lists the settings that the help of serve leaves out by their keys in the file.
+func keysSetOnce() string {
 	keys := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&serveConfig{}).settings().VisitAll(func(flag *pflag.Flag) {
 		if flag.Hidden {
@@ -159,14 +173,8 @@ func settingsTopic() *cobra.Command {
 			keys.AddFlag(flag)
 		}
 	})
-	usages := strings.ReplaceAll("\n"+strings.TrimRight(keys.FlagUsagesWrapped(100), "\n"), "\n      --", "\n        ")
-	return &cobra.Command{
-		Use:   "serve-settings",
-		Short: "Settings of pgagui serve that one sets once, in its file",
-		Long: `Keys of the file of "pgagui serve" that its own help leaves out. As all others, each is also a
-variable of the environment and a flag: limits.burst is PGAGUI_LIMITS_BURST and --limits-burst.
-` + strings.ReplaceAll(usages, "\n      ", "\n"),
-	}
+	usages := strings.ReplaceAll("\n"+keys.FlagUsagesWrapped(cli.HelpWidth), "\n      --", "\n        ")
+	return strings.ReplaceAll(usages, "\n      ", "\n")
 }
 
 // workerPrefix is that of the flags of pgagui worker.

@@ -258,3 +258,6 @@ func One(what string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// HelpWidth is the number of columns that help texts use at most.
+const HelpWidth = 100

@@ -111,7 +111,7 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", HelpWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", cli.HelpWidth)))
 	root.Version = cli.Version()
 	root.Flags().Bool("version", false, "print the version of pgagui")
 	root.SetVersionTemplate("pgagui {{.Version}}\n")
@@ -151,6 +151,3 @@ func flagError(_ *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, invalid.GetValue(), expected)
 }
-
-// HelpWidth is the number of columns that help texts use at most.
-const HelpWidth = 100
