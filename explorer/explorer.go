@@ -211,6 +211,7 @@ func (h *Handler) serve(q *request) error {
 		defer h.seen.now(q.identity)
 	}
 	q.store = h.door.Store(ctx)
+	// Streams of events are followed on the primary.
 	if method == http.MethodGet && path != "/events" && h.door.Replicas != nil {
 		ctx, q.store = h.door.Replicas(ctx, h.seen.last(q.identity))
 	}

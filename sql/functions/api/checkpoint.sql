@@ -254,6 +254,7 @@ declare
     most_steps bigint;
     leaf       agui.checkpoint := agui_internal.find_checkpoint(thread_id, checkpoint_id, namespace, scope);
     checkpoint agui.checkpoint;
+    size       int;     -- of a document
     bytes      bigint;  -- of the page
 begin
     -- A child may have been stored before its parent, so numbers do not rule out a cycle.
@@ -279,11 +280,12 @@ begin
         where after_no is null or step.depth < (select passed.depth from step as passed where passed.checkpoint_no = after_no)
         order by step.depth desc
     loop
-        if bytes + octet_length(checkpoint.document::text) > page_bytes then
+        size := octet_length(checkpoint.document::text);
+        if bytes + size > page_bytes then
             return next null::agui.checkpoint_row;
             return;
         end if;
-        bytes := coalesce(bytes, 0) + octet_length(checkpoint.document::text);
+        bytes := coalesce(bytes, 0) + size;
         return next agui_internal.show_checkpoint(checkpoint);
     end loop;
 end
@@ -314,6 +316,7 @@ as $$
 declare
     key uuid := agui_internal.checked_thread_key(thread_id, scope);
     checkpoint agui.checkpoint;
+    size       int;     -- of a document
     bytes      bigint;  -- of the page
 begin
     for checkpoint in
@@ -325,11 +328,12 @@ begin
             and stored.checkpoint_no > coalesce(after_no, 0)
         order by stored.checkpoint_no
     loop
-        if bytes + octet_length(checkpoint.document::text) > page_bytes then
+        size := octet_length(checkpoint.document::text);
+        if bytes + size > page_bytes then
             return next null::agui.checkpoint_row;
             return;
         end if;
-        bytes := coalesce(bytes, 0) + octet_length(checkpoint.document::text);
+        bytes := coalesce(bytes, 0) + size;
         return next agui_internal.show_checkpoint(checkpoint);
     end loop;
 end

@@ -631,6 +631,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     state agui.session_state;
+    size  int;     -- of a document
     bytes bigint;  -- of the page
 begin
     for state in
@@ -639,11 +640,12 @@ begin
         where nearest.document is not null and (after_key is null or nearest.key collate "C" > after_key)
         order by nearest.key collate "C"
     loop
-        if bytes + octet_length(state.document::text) > page_bytes then
+        size := octet_length(state.document::text);
+        if bytes + size > page_bytes then
             return next null::agui.session_document;
             return;
         end if;
-        bytes := coalesce(bytes, 0) + octet_length(state.document::text);
+        bytes := coalesce(bytes, 0) + size;
         return next agui_internal.show_session_state(state);
     end loop;
 end
@@ -677,6 +679,7 @@ declare
     thread       constant uuid := agui_internal.visible_thread_key(scope, thread_id);
     state_run_no constant int := agui_internal.session_run_no(thread_id, run_id, scope);
     state agui.session_state;
+    size  int;     -- of a document
     bytes bigint;  -- of the page
 begin
     for state in
@@ -688,11 +691,12 @@ begin
             and saved.version < coalesce(before_version, 9223372036854775807)
         order by saved.version desc
     loop
-        if bytes + coalesce(octet_length(state.document::text), 0) > page_bytes then
+        size := coalesce(octet_length(state.document::text), 0);
+        if bytes + size > page_bytes then
             return next null::agui.session_document;
             return;
         end if;
-        bytes := coalesce(bytes, 0) + coalesce(octet_length(state.document::text), 0);
+        bytes := coalesce(bytes, 0) + size;
         return next agui_internal.show_session_state(state);
     end loop;
 end

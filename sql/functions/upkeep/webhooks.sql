@@ -161,7 +161,7 @@ begin
         outcome = note_webhook_request.outcome,
         noted_at = clock_timestamp()
     where request.webhook = note_webhook_request.webhook and request.event_id = note_webhook_request.event_id
-        -- A failure counts only if nobody has begun it meanwhile.
+        -- A failure counts only if no other call has begun it meanwhile.
         and (is_sent or request.attempts = note_webhook_request.attempts and request.next_at is not null);
     if is_gone then
         update agui.webhook as known
