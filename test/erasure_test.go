@@ -149,6 +149,9 @@ func TestNoTableHoldsTheKeyOfAnErasedThread(t *testing.T) {
 	epoch := testdb.Ask[string](t, pool, `select agui_internal.epoch()`)
 	// The places of readers that read the thread last: of all runs, of changes, of all scopes, of its scope.
 	places := map[string]string{}
+	wait.For(t, "older transactions of the server have ended, so that readers see the runs", func() bool {
+		return testdb.Ask[bool](t, pool, `select max(changed_in::text::bigint)::text::xid8 < pg_snapshot_xmin(pg_current_snapshot()) from agui.run`)
+	})
 	for i, row := range testdb.List[string](t, pool, `select concat_ws(' ', changed_in, thread_key, run_no) from agui.run where thread_key = $1 and run_no in (1, 2)`, key) {
 		for kind, scope := range map[string]string{"all": "null", "changed": "''"} {
 			places[fmt.Sprint(kind, i)] = scope
