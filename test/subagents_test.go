@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -267,7 +268,7 @@ func TestManySubagents(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	for name, parentOf := range map[string]func(n int) int{"chain": func(n int) int { return n - 1 }, "beside": func(int) int { return -1 }, "circles": func(n int) int { return n ^ 1 }} {
 		var seconds [2]float64
-		for i, size := range []int{1_000, 10_000} {
+		for i, size := range []int{500, 5_000} {
 			events := []string{`{"type":"RUN_STARTED"}`}
 			for n := range size {
 				events = append(events, fmt.Sprintf(`{"type":"SUBAGENT_STARTED","subagentRunId":"s%d","name":"x","parentSubagentRunId":"s%d"}`, n, parentOf(n)))
@@ -279,12 +280,15 @@ func TestManySubagents(t *testing.T) {
 			if i == 0 {
 				testdb.Exec(t, pool, `analyze agui.batch, agui.run`)
 			}
-			begin := time.Now()
-			subagents, err := store.Subagents(t.Context(), thread, pgagui.SubagentsOptions{})
-			if err != nil || len(subagents) != size {
-				t.Fatalf("%d subagents, %v", len(subagents), err)
+			seconds[i] = math.Inf(1)
+			for range 3 { // the quickest, because the machine has other work
+				begin := time.Now()
+				subagents, err := store.Subagents(t.Context(), thread, pgagui.SubagentsOptions{})
+				if err != nil || len(subagents) != size {
+					t.Fatalf("%d subagents, %v", len(subagents), err)
+				}
+				seconds[i] = min(seconds[i], time.Since(begin).Seconds())
 			}
-			seconds[i] = time.Since(begin).Seconds()
 		}
 		t.Logf("%s: %.3f s, %.3f s", name, seconds[0], seconds[1])
 		// With the square it would be 100 times.
