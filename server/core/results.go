@@ -136,31 +136,15 @@ func (r *results) Exec() (pgconn.CommandTag, error) {
 func (r *results) Query() (pgx.Rows, error) {
 	first, err := r.next()
 	if err != nil {
-		return &resultRows{result: &result{}, err: err}, err
+		return nil, err
 	}
 	return &resultRows{result: first, types: pgtype.NewMap(), at: -1}, nil
 }
 
-func (r *results) QueryRow() pgx.Row {
-	rows, _ := r.Query() // Scan returns the error
-	return resultRow{rows}
-}
+func (r *results) QueryRow() pgx.Row { return door.FirstRow(r.Query()) }
 
 func (r *results) Close() error { return r.err }
 func (r *results) Tx() pgx.Tx   { return nil }
-
-// resultRow is a pgx.Row: the first one.
-type resultRow struct{ rows pgx.Rows }
-
-func (r resultRow) Scan(destinations ...any) error {
-	if r.rows.Next() {
-		return r.rows.Scan(destinations...)
-	}
-	if err := r.rows.Err(); err != nil {
-		return err
-	}
-	return pgx.ErrNoRows
-}
 
 // resultRows are the pgx.Rows of an answer.
 type resultRows struct {

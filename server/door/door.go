@@ -54,15 +54,14 @@ func New(store *pgagui.Store, options Options) *Door {
 }
 
 // Store returns the store for a request, of which it has the context: that of the scope of its identity.
-func (d *Door) Store(ctx context.Context) *pgagui.Store { return d.In(ctx, d.store.WrapDB(Counted)) }
+func (d *Door) Store(ctx context.Context) *pgagui.Store { return d.guard(ctx, d.store, true) }
 
 // In is Store for a store of the same database that counts its rows itself.
-func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store {
+func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store { return d.guard(ctx, store, false) }
+
+func (d *Door) guard(ctx context.Context, store *pgagui.Store, counts bool) *pgagui.Store {
 	who, _ := access.IdentityFrom(ctx)
-	if d.connections != nil {
-		store = store.WrapDB(func(database pgagui.DB) pgagui.DB { return share{database, d.connections, ownerOf(ctx)} })
-	}
-	return store.InScope(who.Scope)
+	return store.WrapDB(func(database pgagui.DB) pgagui.DB { return guarded{database, d.connections, ownerOf(ctx), counts} }).InScope(who.Scope)
 }
 
 type readingKey struct{}

@@ -4,26 +4,19 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/server/problem"
 )
 
 // errTooLong is the error of a statement that took longer than it may.
 var errTooLong = problem.Errorf(http.StatusUnprocessableEntity, "the database took longer than a request that reads may take: ask for less of it, with a smaller limit, "+
 	"for a part of the thread, or for fewer words; the operator of the server can raise --read-timeout, and run the jobs that make reads of long threads fast")
-
-// timed returns the context of a statement: that of a request that reads ends when the statement takes too long. The driver then asks
-// the server to cancel it. end is called when the rows are read.
-func timed(ctx context.Context) (statement context.Context, end func()) {
-	if held := readingOf(ctx); held != nil && held.StatementTime > 0 {
-		return context.WithTimeoutCause(ctx, held.StatementTime, errTooLong)
-	}
-	return ctx, func() {}
-}
 
 // tooLong returns errTooLong in place of an error if it is why the statement has ended.
 func tooLong(ctx context.Context, err error) error {
@@ -33,88 +26,138 @@ func tooLong(ctx context.Context, err error) error {
 	return err
 }
 
+// guarded is a database whose statements pass the door.
+type guarded struct {
+	database    pgagui.DB
+	connections *shares // whose share of its owner each statement waits for. nil: none
+	owner       access.Identity
+	counts      bool // the statements of a request that reads (see Door.Reading) have a time limit, and their rows take memory as they arrive
+}
+
 // Counted returns a database whose rows take memory as they arrive, and whose statements have a time limit, if the context of the
 // statement is that of a request that reads (see Door.Reading).
-func Counted(database pgagui.DB) pgagui.DB { return counted{database} }
+func Counted(database pgagui.DB) pgagui.DB { return guarded{database: database, counts: true} }
 
-type counted struct{ pgagui.DB }
-
-func (c counted) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
-	ctx, end := timed(ctx)
-	rows, err := c.DB.Query(ctx, sql, arguments...)
-	return countRows(ctx, rows, err, end)
+// begin returns the context of a statement and what its rows count in, nil if they do not count. When the time of the statement is over,
+// the driver asks the server to cancel it. end is called when the rows are read, perhaps more than once.
+func (g guarded) begin(ctx context.Context) (statement context.Context, held *Holding, end func(), err error) {
+	release := func() {}
+	if g.connections != nil {
+		if release, err = g.connections.take(ctx, g.owner); err != nil {
+			return ctx, nil, nil, err
+		}
+	}
+	if g.counts {
+		held = readingOf(ctx)
+	}
+	if held == nil || held.StatementTime <= 0 {
+		return ctx, held, sync.OnceFunc(release), nil
+	}
+	statement, cancel := context.WithTimeoutCause(ctx, held.StatementTime, errTooLong)
+	return statement, held, sync.OnceFunc(func() {
+		cancel()
+		release()
+	}), nil
 }
 
-func (c counted) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
-	rows, err := c.Query(ctx, sql, arguments...)
-	return firstRow{rows, err}
+func (g guarded) Exec(ctx context.Context, sql string, arguments ...any) (pgconn.CommandTag, error) {
+	ctx, _, end, err := g.begin(ctx)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	defer end()
+	tag, err := g.database.Exec(ctx, sql, arguments...)
+	return tag, tooLong(ctx, err)
 }
 
-func (c counted) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
-	ctx, end := timed(ctx)
-	return countedResults{c.DB.SendBatch(ctx, batch), ctx, end}
+func (g guarded) Query(ctx context.Context, sql string, arguments ...any) (pgx.Rows, error) {
+	ctx, held, end, err := g.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := g.database.Query(ctx, sql, arguments...)
+	return guardRows(ctx, rows, err, held, end)
 }
 
-// countedResults are results whose rows count.
-type countedResults struct {
+func (g guarded) QueryRow(ctx context.Context, sql string, arguments ...any) pgx.Row {
+	return FirstRow(g.Query(ctx, sql, arguments...))
+}
+
+func (g guarded) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+	ctx, held, end, err := g.begin(ctx)
+	if err != nil {
+		return failedResults{err}
+	}
+	return guardedResults{g.database.SendBatch(ctx, batch), ctx, held, end}
+}
+
+// guardedResults are the results of a guarded database.
+type guardedResults struct {
 	pgx.BatchResults
-	ctx context.Context
-	end func()
+	ctx  context.Context
+	held *Holding
+	end  func()
 }
 
-func (r countedResults) Exec() (pgconn.CommandTag, error) {
+func (r guardedResults) Exec() (pgconn.CommandTag, error) {
 	tag, err := r.BatchResults.Exec()
 	return tag, tooLong(r.ctx, err)
 }
 
-func (r countedResults) Query() (pgx.Rows, error) {
+func (r guardedResults) Query() (pgx.Rows, error) {
 	rows, err := r.BatchResults.Query()
-	return countRows(r.ctx, rows, err, func() {})
+	return guardRows(r.ctx, rows, err, r.held, func() {})
 }
 
-func (r countedResults) Close() error {
+func (r guardedResults) QueryRow() pgx.Row { return FirstRow(r.Query()) }
+
+func (r guardedResults) Close() error {
 	defer r.end()
 	return tooLong(r.ctx, r.BatchResults.Close())
 }
 
-func (r countedResults) QueryRow() pgx.Row {
-	rows, err := r.Query()
-	return firstRow{rows, err}
-}
+// failedResults are those of a batch that was not sent.
+type failedResults struct{ err error }
 
-func countRows(ctx context.Context, rows pgx.Rows, err error, end func()) (pgx.Rows, error) {
-	held := readingOf(ctx)
-	switch {
-	case held == nil:
-		return rows, err
-	case err != nil:
-		defer end()
+func (r failedResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, r.err }
+func (r failedResults) Query() (pgx.Rows, error)         { return nil, r.err }
+func (r failedResults) QueryRow() pgx.Row                { return FirstRow(nil, r.err) }
+func (r failedResults) Close() error                     { return r.err }
+func (r failedResults) Tx() pgx.Tx                       { return nil }
+
+func guardRows(ctx context.Context, rows pgx.Rows, err error, held *Holding, end func()) (pgx.Rows, error) {
+	if err != nil {
+		end()
 		return rows, tooLong(ctx, err)
 	}
-	return &countedRows{Rows: rows, held: held, ctx: ctx, end: end}, nil
+	return &guardedRows{Rows: rows, held: held, ctx: ctx, end: end}, nil
 }
 
-// countedRows take memory for each row. If there is none, the connection is closed: to close the rows would be to receive the rest.
-type countedRows struct {
+// guardedRows take memory for each row, if held is set. If there is none, the connection is closed: to close the rows would be to
+// receive the rest.
+type guardedRows struct {
 	pgx.Rows
 	held *Holding
 	ctx  context.Context
-	end  func()
+	end  func() // when they are closed, or read to their end
 	err  error
 }
 
-func (r *countedRows) Close() {
+func (r *guardedRows) Close() {
 	r.Rows.Close()
 	r.end()
 }
 
-func (r *countedRows) Next() bool {
+func (r *guardedRows) Next() bool {
 	if r.err != nil {
 		return false
 	}
 	if !r.Rows.Next() {
 		r.end()
 		return false
+	}
+	if r.held == nil {
+		return true
 	}
 	size := 0
 	for _, value := range r.RawValues() {
@@ -127,14 +170,16 @@ func (r *countedRows) Next() bool {
 	return r.err == nil
 }
 
-func (r *countedRows) Err() error {
+func (r *guardedRows) Err() error {
 	if r.err != nil {
 		return r.err
 	}
 	return tooLong(r.ctx, r.Rows.Err())
 }
 
-// firstRow is the first of rows.
+// FirstRow returns the first of the rows of a query, or its error.
+func FirstRow(rows pgx.Rows, err error) pgx.Row { return firstRow{rows, err} }
+
 type firstRow struct {
 	rows pgx.Rows
 	err  error
