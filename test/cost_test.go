@@ -371,8 +371,12 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 	insertRuns(t, pool, "chain", runs)
 	insertTree(t, pool, "siblings", runs, "1")
 	for _, statement := range []string{
-		`insert into agui.message_version (thread_key, message_no, message_id, role, body)
-			select agui.thread_key('', 'chain'), no, 'm' || no, 'user', '{}' from generate_series(1, 1000) as no`,
+		// Every second one has the text of a part of the inputs.
+		`insert into agui.input_part (thread_key, kind, part_no, print, bytes, body)
+			select agui.thread_key('', 'chain'), 'message', no, no, 2, '{}' from generate_series(1, 500) as no`,
+		`insert into agui.message_version (thread_key, message_no, message_id, role, body, part_no)
+			select agui.thread_key('', 'chain'), no, 'm' || no, 'user', case when no % 2 = 1 then '{}'::json end, case when no % 2 = 0 then no / 2 end
+			from generate_series(1, 1000) as no`,
 		`insert into agui.snapshot (thread_key, run_no, through_seq, message_nos, state, interrupts, rules)
 			values (agui.thread_key('', 'chain'), 3000, 6000, '{"[1,1001)"}', '{"n":1}', '[]', agui_internal.rules())`,
 	} {
@@ -400,6 +404,7 @@ func TestReadsOfARunCostWhatTheyReturn(t *testing.T) {
 			{`select agui.last_errors('chain', 'r2990', lineage => false)`, map[string]int64{"run": 6}},
 			// Once down the lineage, then from the 50th run to the first, twice.
 			{`select agui.restore('chain', at_seq => 100)`, map[string]int64{"run": 2950 + 200, "batch": 120}},
+			{`select agui.restore('chain')`, map[string]int64{"message_version": 1010, "input_part": 510, "run": 6}},
 			{`select agui.state('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
 			{`select * from agui.interrupts('chain')`, map[string]int64{"message_version": 0, "batch": 0, "snapshot": 1}},
 		} {

@@ -28,8 +28,13 @@ select
     version.role,
     coalesce(version.body, part.body)::json as body
 from agui.message_version as version
-left join agui.input_part as part
-    on part.thread_key = version.thread_key and part.kind = 'message' and part.part_no = version.part_no
+-- The limit makes this one look-up for each message. A join of a young table reads all parts of the thread for each.
+left join lateral (
+    select part.part_no, part.body
+    from agui.input_part as part
+    where part.thread_key = version.thread_key and part.kind = 'message' and part.part_no = version.part_no
+    limit 1
+) as part on true
 where version.part_no is null or part.part_no is not null;
 
 comment on view agui.message is
