@@ -185,14 +185,19 @@ begin
             from agui_internal.ancestors(leaf, case when lineage is false then leaf.first_seq else 0 end) as ancestor
             where not of_thread
         ) as listed
-        left join agui.projected_run as fact
-            on fact.thread_key = leaf.thread_key and fact.run_no = (listed.run).run_no
-        left join (
-            select distinct call.run_no
+        -- The limits make these one look-up for each run.
+        left join lateral (
+            select known.run_no, known.changed_in
+            from agui.projected_run as known
+            where known.thread_key = leaf.thread_key and known.run_no = (listed.run).run_no
+            limit 1
+        ) as fact on true
+        left join lateral (
+            select call.run_no
             from agui.projected_call as call
-            where call.thread_key = leaf.thread_key and call.error is not null
-        ) as failed
-            on failed.run_no = (listed.run).run_no
+            where call.thread_key = leaf.thread_key and call.run_no = (listed.run).run_no and call.error is not null
+            limit 1
+        ) as failed on true
         where (listed.run).first_seq <= until
         order by last_seq desc, (listed.run).run_no desc
     loop

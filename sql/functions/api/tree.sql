@@ -86,22 +86,23 @@ begin
     -- Parents come before their children, so a single pass in the order of run_no has depth and
     -- last fork of every parent.
     for item in
-        with child_count as (
-            select run.parent_no as run_no, count(*) as n
-            from agui.run as run
-            where run.thread_key = head.thread_key and run.run_no <= head.run_no
-            group by run.parent_no
-        )
-        select run.*, coalesce(child_count.n, 0) as children, coalesce(siblings.n, 0) as children_of_parent
+        select
+            run.*,
+            count(*) over (partition by run.parent_no) as children_of_parent,
+            -- Not "exists", for which the planner may hash the whole table.
+            (
+                select child.run_no
+                from agui.run as child
+                where child.thread_key = head.thread_key and child.parent_no = run.run_no and child.run_no <= head.run_no
+                limit 1
+            ) as child_no
         from agui.run as run
-        left join child_count on child_count.run_no = run.run_no
-        left join child_count as siblings on siblings.run_no = run.parent_no
         where run.thread_key = head.thread_key and run.run_no <= head.run_no
         order by run.run_no
     loop
         depths[item.run_no] := coalesce(depths[item.parent_no], 0) + 1;
         forks[item.run_no] := case when item.children_of_parent > 1 then item.parent_no else forks[item.parent_no] end;
-        if item.children = 0 then
+        if item.child_no is null then
             branch.run_id := item.run_id;
             branch.runs := depths[item.run_no];
             select run.run_id into branch.forked_from
@@ -319,24 +320,24 @@ as $$
 declare
     head   agui.run := agui_internal.find_run(thread_id, null, scope);
     depths int[] := array_fill(0, array[coalesce(head.run_no, 0)]);
+    ids    text[] := array_fill(null::text, array[coalesce(head.run_no, 0)]);
     item   record;
     info   agui.run_info;
     why    agui_internal.run_end;
 begin
-    -- Parents come before their children, so a single pass in the order of run_no has the depth of
-    -- every parent.
+    -- Parents come before their children, so a single pass in the order of run_no has the depth and
+    -- the id of every parent.
     for item in
-        select run, run.*, parent.run_id as parent_run_id
+        select run, run.*
         from agui.run as run
-        left join agui.run as parent
-            on parent.thread_key = run.thread_key and parent.run_no = run.parent_no
         where run.thread_key = head.thread_key and run.run_no <= head.run_no
         order by run.run_no
     loop
         depths[item.run_no] := coalesce(depths[item.parent_no], 0) + 1;
+        ids[item.run_no] := item.run_id;
         why := case when item.status not in ('running', 'finished', 'interrupted') then agui_internal.why_ended(item.run, 1000) end;
         info := row(
-            depths[item.run_no], item.run_id, item.parent_run_id, item.status,
+            depths[item.run_no], item.run_id, ids[item.parent_no], item.status,
             item.first_seq, item.last_seq, item.started_at, item.ended_at, item.run_no,
             why.error_code, why.error_message, why.stop_reason, why.cut_off_reason
         );

@@ -50,8 +50,9 @@ begin
     with given as materialized (
         select place.seq, place.is_start, agui_internal.json_guarded(beside.input) as input
         from agui_internal.input_places(leaf.thread_key, run_nos, through_seqs) as place
-        join agui.input as beside
-            on beside.thread_key = leaf.thread_key and beside.run_no = place.run_no
+        cross join lateral (
+            select given.input from agui.input as given where given.thread_key = leaf.thread_key and given.run_no = place.run_no limit 1
+        ) as beside
     ),
     event as (
         select

@@ -199,6 +199,8 @@ language plpgsql
 stable
 -- Not parallel safe: before PostgreSQL 17 a parallel query cannot catch errors.
 set search_path = pg_catalog, pg_temp
+-- In tables without statistics a nested loop would read all runs of the thread for each.
+set enable_nestloop = off
 as $$
 declare
     batch    record;
@@ -352,6 +354,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- In tables without statistics a nested loop would read all runs of the thread for each.
+set enable_nestloop = off
 as $$
 begin
     return query
@@ -582,6 +586,8 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+-- In tables without statistics a nested loop would read all runs of the thread for each.
+set enable_nestloop = off
 as $$
 begin
     return query
