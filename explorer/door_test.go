@@ -77,11 +77,17 @@ func TestPagesThatTakeTooLong(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	s := newSite(t, store, explorer.Options{Access: named{}, Door: door.New(store, door.Options{ReadTimeout: 300 * time.Millisecond})})
-	tx := testdb.Begin(t, pool)
-	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	testdb.Exec(t, tx, `lock table agui.thread in access exclusive mode`)
-	if got := s.do(nil, "GET", "", nil, []string{"Authorization", "Bearer one"}); got.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("a page that waits for a lock: %s", got.Status)
+	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', input => '{"messages":[]}', scope => 'one')`)
+	for page, table := range map[string]string{
+		"":          "agui.thread",
+		"time?id=t": "agui.run_input", // what is read while most of it is not kept
+	} {
+		tx := testdb.Begin(t, pool)
+		testdb.Exec(t, tx, `lock table `+table+` in access exclusive mode`)
+		if got := s.do(nil, "GET", page, nil, []string{"Authorization", "Bearer one"}); got.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("the page %q, which waits for a lock: %s", page, got.Status)
+		}
+		tx.Rollback(context.WithoutCancel(t.Context()))
 	}
 }
 

@@ -244,7 +244,7 @@ const partOfLog = 16 << 20
 // inPages returns the context for reads that go through a log and keep little of it. So much of it counts as they have in memory at a
 // time.
 func (q *request) inPages() (context.Context, error) {
-	return door.Streaming(q.Context()), q.held.Resize(partOfLog)
+	return door.InPages(q.Context()), q.held.Resize(partOfLog)
 }
 
 // send answers with a text of the type that the header says.

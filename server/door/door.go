@@ -57,7 +57,9 @@ func New(store *pgagui.Store, options Options) *Door {
 func (d *Door) Store(ctx context.Context) *pgagui.Store { return d.guard(ctx, d.store, true) }
 
 // In is Store for a store of the same database that counts its rows itself.
-func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store { return d.guard(ctx, store, false) }
+func (d *Door) In(ctx context.Context, store *pgagui.Store) *pgagui.Store {
+	return d.guard(ctx, store, false)
+}
 
 func (d *Door) guard(ctx context.Context, store *pgagui.Store, counts bool) *pgagui.Store {
 	who, _ := access.IdentityFrom(ctx)
@@ -68,16 +70,34 @@ type readingKey struct{}
 
 // Reading returns the context of a request whose answer is in memory until the client has it: the rows that it reads count in held
 // until that is released, and its statements have a time limit.
-func (d *Door) Reading(ctx context.Context) (reading context.Context, held *Holding) {
+func (d *Door) Reading(ctx context.Context) (statements context.Context, held *Holding) {
 	held = d.Memory.Hold(ctx)
 	held.StatementTime = d.readTimeout
-	return context.WithValue(ctx, readingKey{}, held), held
+	return context.WithValue(ctx, readingKey{}, reading{held, true}), held
+}
+
+// reading is what a context says of a request that reads.
+type reading struct {
+	held   *Holding // nil: it does not read, or it streams
+	counts bool     // whether its rows count in held
 }
 
 // readingOf returns what the rows of a request count in. nil: they do not count.
 func readingOf(ctx context.Context) *Holding {
-	held, _ := ctx.Value(readingKey{}).(*Holding)
-	return held
+	if now, _ := ctx.Value(readingKey{}).(reading); now.counts {
+		return now.held
+	}
+	return nil
+}
+
+// InPages returns the context for reads of a request that go through a log and keep little of it. Their rows do not count: the request
+// holds what it has in memory at a time. Each statement has the time limit of the request.
+func InPages(ctx context.Context) context.Context {
+	now, _ := ctx.Value(readingKey{}).(reading)
+	if now.held != nil {
+		now.held.Release()
+	}
+	return context.WithValue(ctx, readingKey{}, reading{held: now.held})
 }
 
 // leastRate is how fast a client must accept an answer, in bytes a second.
@@ -117,5 +137,5 @@ func Streaming(ctx context.Context) context.Context {
 	if held := readingOf(ctx); held != nil {
 		held.Release()
 	}
-	return context.WithValue(ctx, readingKey{}, (*Holding)(nil))
+	return context.WithValue(ctx, readingKey{}, reading{})
 }

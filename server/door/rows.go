@@ -47,13 +47,17 @@ func (g guarded) begin(ctx context.Context) (statement context.Context, held *Ho
 			return ctx, nil, nil, err
 		}
 	}
+	var now reading
 	if g.counts {
-		held = readingOf(ctx)
+		now, _ = ctx.Value(readingKey{}).(reading)
 	}
-	if held == nil || held.StatementTime <= 0 {
+	if now.counts {
+		held = now.held
+	}
+	if now.held == nil || now.held.StatementTime <= 0 {
 		return ctx, held, sync.OnceFunc(release), nil
 	}
-	statement, cancel := context.WithTimeoutCause(ctx, held.StatementTime, errTooLong)
+	statement, cancel := context.WithTimeoutCause(ctx, now.held.StatementTime, errTooLong)
 	return statement, held, sync.OnceFunc(func() {
 		cancel()
 		release()
