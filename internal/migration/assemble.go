@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
@@ -13,44 +15,47 @@ const (
 	suffix = "_functions"
 )
 
-// Assemble returns the migrations of a version of pgagui in order: those in the folder schema, to which it adds their records unless they are
-// released, and one more for what the folder functions says beyond them. That one is unreleased: another build may have another one of its
-// number. So its record has the sources, from which [FromUnreleased] goes on.
-func Assemble(functions, schema fs.FS) ([]Migration, error) { return chainOf(functions, schema, true) }
-
-// Versions returns what [Assemble] returns without the SQL, in a third of the time.
-func Versions(functions, schema fs.FS) ([]Migration, error) {
-	a, err := newAssembly(functions, schema, true)
-	if err != nil {
-		return nil, err
-	}
-	for i := range a.migrations {
-		a.migrations[i].Up, a.migrations[i].Down = "", ""
-	}
-	return a.migrations, nil
-}
-
-func chainOf(functions, schema fs.FS, isUnreleased bool) ([]Migration, error) {
-	a, err := newAssembly(functions, schema, isUnreleased)
-	if err == nil {
-		err = a.addRecords(isUnreleased)
-	}
-	return a.migrations, err
-}
-
-// assembly is what the migrations are made of.
-type assembly struct {
+// Assembly is what the migrations of a version of pgagui are made of.
+type Assembly struct {
 	// migrations are those in files, as they are there, and the last one, which has no SQL yet, if changes are not empty.
 	migrations []Migration
 	records    []record // that they leave in a database
 	// files is what the migrations in files leave in a database, target what the sources say, and changes what makes target of files.
 	files, target *state
 	changes       string
+
+	parser       parser
+	isUnreleased bool
+	chain        func() ([]Migration, error)
+	install      func() (Migration, error)
 }
 
-func newAssembly(functions, schema fs.FS, isUnreleased bool) (assembly, error) {
-	var a assembly
+// Assemble reads the migrations in the folder schema, and what the folder functions says beyond them.
+func Assemble(functions, schema fs.FS) (*Assembly, error) { return assemble(functions, schema, true) }
+
+// Versions are the migrations without their SQL, which takes most of the time.
+func (a *Assembly) Versions() []Migration {
+	versions := slices.Clone(a.migrations)
+	for i := range versions {
+		versions[i].Up, versions[i].Down = "", ""
+	}
+	return versions
+}
+
+// Chain returns the migrations in order: those in files, to which it adds their records unless they are released, and one more for what
+// the sources say beyond them. That one is unreleased: another build may have another one of its number. So its record has the sources,
+// from which [Assembly.From] goes on.
+func (a *Assembly) Chain() ([]Migration, error) { return a.chain() }
+
+// Install returns one migration that makes of an empty database what those of the chain make of it, without the functions of earlier
+// releases. So a migration written by hand may use functions only if it creates them. There is no way back.
+func (a *Assembly) Install() (Migration, error) { return a.install() }
+
+func assemble(functions, schema fs.FS, isUnreleased bool) (*Assembly, error) {
 	parser := parser{}
+	a := &Assembly{parser: parser, isUnreleased: isUnreleased}
+	a.chain = sync.OnceValues(a.makeChain)
+	a.install = sync.OnceValues(func() (Migration, error) { return a.from(nil) })
 	sources, err := readSources(parser, functions)
 	if err == nil {
 		a.migrations, err = read(schema)
@@ -92,20 +97,19 @@ func newAssembly(functions, schema fs.FS, isUnreleased bool) (assembly, error) {
 	return a, nil
 }
 
-// addRecords makes the SQL of the last migration, and adds to the others their records unless they are released.
-func (a *assembly) addRecords(isUnreleased bool) error {
-	before := record{}
-	for i := range a.migrations {
-		m, after := &a.migrations[i], &a.records[i]
-		after.isPassed = i < len(a.migrations)-1 && !m.isReleased()
+func (a *Assembly) makeChain() ([]Migration, error) {
+	migrations, before := slices.Clone(a.migrations), record{}
+	for i, after := range a.records {
+		m := &migrations[i]
+		after.isPassed = i < len(migrations)-1 && !m.isReleased()
 		switch {
-		case a.changes != "" && i == len(a.migrations)-1:
+		case a.changes != "" && i == len(migrations)-1:
 			back, err := difference(a.target, a.files)
-			if err == nil && isUnreleased {
-				after.build, err = newBuild(before, a.target)
+			if err == nil {
+				after.build, err = a.build()
 			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 			guard := ""
 			if a.files.grant() == "" { // without the functions the tables are of no use
@@ -113,16 +117,16 @@ func (a *assembly) addRecords(isUnreleased bool) error {
 			}
 			// The privileges come after the record, which says what they are about.
 			m.Up = wrap(header, a.changes, after.installed(), a.target.grant())
-			m.Down = wrap(header, guard, back, before.restored(*after), a.files.grant())
+			m.Down = wrap(header, guard, back, before.restored(after), a.files.grant())
 		case m.isReleased():
 		case before.version == 0: // the schema goes in the end
-			m.Up, m.Down = wrap(m.Up, after.installed()), wrap(keepData, before.restored(*after), m.Down)
+			m.Up, m.Down = wrap(m.Up, after.installed()), wrap(keepData, before.restored(after), m.Down)
 		default:
-			m.Up, m.Down = wrap(m.Up, after.installed()), wrap(m.Down, before.restored(*after))
+			m.Up, m.Down = wrap(m.Up, after.installed()), wrap(m.Down, before.restored(after))
 		}
-		before = *after
+		before = after
 	}
-	return nil
+	return migrations, nil
 }
 
 // keepData refuses the way back while something is stored.

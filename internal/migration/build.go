@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"maps"
 	"strings"
 )
 
@@ -39,11 +39,18 @@ func (b *Build) HasTablesOf(chain []Migration) bool {
 	return chain[b.Base-1].Fingerprint == b.BaseFingerprint
 }
 
-// newBuild describes the build that leaves a database with the state, after the migrations in files left it with the record.
-func newBuild(base record, s *state) (*Build, error) {
-	sources, err := difference(newState().withTablesOf(s), s)
+// build describes the build of the sources; nil: they are released.
+func (a *Assembly) build() (*Build, error) {
+	if a.changes == "" || !a.isUnreleased {
+		return nil, nil
+	}
+	sources, err := difference(newState().withTablesOf(a.target), a.target)
 	if err != nil {
 		return nil, err
+	}
+	base := record{}
+	if files := len(a.inFiles()); files > 0 {
+		base = a.records[files-1]
 	}
 	var packed bytes.Buffer
 	writer, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
@@ -83,77 +90,68 @@ revoke execute on function %[1]s() from public;
 `, buildFunction, b.Base, b.BaseFingerprint, b.Sources)
 }
 
-// FromUnreleased returns the migration from another build, which has the same tables or older ones, to the last version that the folders
-// describe. There is no way back. The error is ErrOtherTables if the migrations in files up to the base of the build are others.
-func FromUnreleased(functions, schema fs.FS, from Build) (Migration, error) {
-	chain, err := Assemble(functions, schema)
-	if err != nil {
-		return Migration{}, err
-	}
-	files, err := read(schema)
-	if err != nil {
-		return Migration{}, err
-	}
-	if !from.HasTablesOf(chain) || from.Base > uint(len(files)) {
+// From returns the migration from another build, which has the same tables or older ones, to the last version. There is no way back. The
+// error is ErrOtherTables if the migrations in files up to the base of the build are others.
+func (a *Assembly) From(build Build) (Migration, error) {
+	if !build.HasTablesOf(a.migrations) || build.Base > uint(len(a.inFiles())) {
 		return Migration{}, ErrOtherTables
 	}
+	return a.from(&build)
+}
 
-	parser, before := parser{}, newState()
-	for _, m := range files[:from.Base] {
-		if err := before.apply(parser, m.Up); err != nil {
-			return Migration{}, err
+// from is the migration from a build, nil: from an empty database, to the last version.
+func (a *Assembly) from(build *Build) (Migration, error) {
+	parser, before, toDo, withdrawn := maps.Clone(a.parser), newState(), a.inFiles(), "" // others may read the parser
+	if build != nil {
+		for _, m := range toDo[:build.Base] {
+			if err := before.apply(parser, m.Up); err != nil {
+				return Migration{}, err
+			}
 		}
-	}
-	before = newState().withTablesOf(before)
-	sources, err := from.text()
-	if err == nil {
-		err = before.apply(parser, sources)
-	}
-	if err != nil {
-		return Migration{}, fmt.Errorf("read the sources of the other build: %w", err)
+		before, toDo = newState().withTablesOf(before), toDo[build.Base:]
+		sources, err := build.text()
+		if err == nil {
+			err = before.apply(parser, sources)
+		}
+		if err != nil {
+			return Migration{}, fmt.Errorf("read the sources of the other build: %w", err)
+		}
 	}
 
 	var byHand []string
-	for _, m := range files[from.Base:] {
+	for _, m := range toDo {
 		if strings.HasSuffix(m.Name, suffix) {
-			continue // the build has functions of its own, which the difference makes those of this one
+			continue // the difference is to the last functions
 		}
 		byHand = append(byHand, Body(m.Up))
 		if err := before.apply(parser, m.Up); err != nil {
 			return Migration{}, fmt.Errorf("%s: %w", m.UpFile(), err)
 		}
 	}
-	target, err := readSources(parser, functions)
-	if err != nil {
-		return Migration{}, err
-	}
-	target = target.withTablesOf(before)
-	up, err := difference(before, target)
+	up, err := difference(before, a.target)
 	if err != nil {
 		return Migration{}, err
 	}
 
-	serves, err := readServes(schema, uint(len(chain)))
-	if err != nil {
+	last, record := a.migrations[len(a.migrations)-1], a.records[len(a.records)-1]
+	if record.build, err = a.build(); err != nil {
 		return Migration{}, err
 	}
-	last := chain[len(chain)-1]
-	record, withdrawn := newRecord(last, target, serves), ""
-	if len(chain) == len(files) {
+	record.isFirst = build == nil
+	if record.isFirst {
+		last.Name = fmt.Sprintf("%06d_install", last.Version)
+	} else if record.build == nil {
 		withdrawn = "drop function " + buildFunction + "();"
-	} else if record.build, err = newBuild(baseOf(chain), target); err != nil {
-		return Migration{}, err
 	}
-	last.Up = wrap(join(byHand...), withdrawn, header, up, record.installed(), target.grant())
+	last.Up = wrap(join(byHand...), withdrawn, header, up, record.installed(), a.target.grant())
 	last.Down = ""
 	return last, nil
 }
 
-// baseOf is what the record of the migration before the last one of a chain says.
-func baseOf(chain []Migration) record {
-	if len(chain) == 1 {
-		return record{}
+// inFiles are the migrations in files.
+func (a *Assembly) inFiles() []Migration {
+	if a.changes == "" {
+		return a.migrations
 	}
-	base := chain[len(chain)-2]
-	return record{version: base.Version, fingerprint: base.Fingerprint}
+	return a.migrations[:len(a.migrations)-1]
 }

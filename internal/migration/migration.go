@@ -3,7 +3,8 @@
 // Tables are changed by migrations written by hand, in sql/schema. The sources of functions, types and views are in sql/functions, one
 // object a file. [Assemble] reads from the migrations what they leave in a database. If the sources differ, the difference is one more
 // migration, NNNNNN_functions. It is in no file until it is released: the program makes it when it needs it. [Release] makes the files
-// that freeze a release; from then on, the next change is the next migration.
+// that freeze a release; from then on, the next change is the next migration. An empty database needs no functions of earlier releases:
+// [Assembly.Install] leaves them out.
 //
 // Each migration has a record of the install, which leaves the version and the fingerprint of the installed text in the database,
 // whichever tool runs it, and sets the search_path, so that no name is looked up along the path of the session.

@@ -15,6 +15,7 @@ type record struct {
 	// recordsObjects: the install has the procedure that records what the catalog says of the objects.
 	recordsObjects bool
 	isPassed       bool   // more migrations follow, of which the last one records the catalog: that takes time
+	isFirst        bool   // of an install: there is no record before
 	build          *Build // nil: it is released
 }
 
@@ -41,7 +42,7 @@ func newRecord(m Migration, s *state, serves uint) record {
 // installed is the SQL that leaves the record in the database.
 func (r record) installed() string {
 	comment := ""
-	if r.version == 1 {
+	if r.isFirst || r.version == 1 {
 		comment = fmt.Sprintf(`
 comment on function %[1]s() is
     'The version of the schemas agui and agui_internal, a hash of the text of the migrations that made them, what belongs to them, and the '

@@ -18,7 +18,11 @@ func Release(functions, schema fs.FS) (map[string][]byte, error) {
 	if err := CheckReleased(schema); err != nil {
 		return nil, err
 	}
-	migrations, err := chainOf(functions, schema, false)
+	a, err := assemble(functions, schema, false)
+	if err != nil {
+		return nil, err
+	}
+	migrations, err := a.Chain()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ var (
 )
 
 var template = sync.OnceValue(func() *testdb.Template {
-	return testdb.NewTemplate(schema.UpSQL(0), func(ctx context.Context, databaseURL string) error { return schema.Up(ctx, databaseURL) })
+	return testdb.NewTemplate(schema.InstallSQL(), func(ctx context.Context, databaseURL string) error { return schema.Up(ctx, databaseURL) })
 })
 
 // New makes a database with the schema installed and returns its address.

@@ -30,7 +30,7 @@ func Extension() fs.FS {
 	files := map[string]string{
 		"pgagui.control":             fmt.Sprintf(part("pgagui.control"), Latest()),
 		"pgagui--unpackaged.sql":     script("create extension pgagui version 'unpackaged'"),
-		"pgagui--" + latest + ".sql": script("create extension pgagui", sqlOf(program()), settle),
+		"pgagui--" + latest + ".sql": script("create extension pgagui", InstallSQL(), settle),
 		// Only what "pgagui migrate up" of this version has installed becomes the extension.
 		"pgagui--unpackaged--" + latest + ".sql": script("alter extension pgagui update", fmt.Sprintf(part("add.sql"), Latest()), settle),
 	}

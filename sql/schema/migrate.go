@@ -51,8 +51,8 @@ const (
 type Option func(*settings)
 
 type settings struct {
+	chain         chain // without SQL
 	sources       sources
-	chain         chain
 	notice        func(string)
 	acceptChanges bool
 	force         bool
@@ -67,7 +67,7 @@ func settingsOf(options []Option) (*settings, error) {
 		option(s)
 	}
 	if s.chain == nil {
-		s.chain, s.sources = program(), ofProgram
+		s.chain, s.sources = must(ofProgram()).Versions(), ofProgram
 	}
 	return s, s.err
 }
@@ -154,7 +154,7 @@ func setRowSecurity(ctx context.Context, connection *pgx.Conn, on bool) error {
 	return nil
 }
 
-// upgrade runs the migrations after a version.
+// upgrade runs the migrations after a version, each in a transaction: one, if there is none.
 func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, settings *settings, version uint) (err error) {
 	// Not "if not exists", which asks for the right to create schemas even when there is nothing to create.
 	var exists bool
@@ -166,7 +166,11 @@ func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, setting
 			return fmt.Errorf("create the schema agui: %w", err)
 		}
 	}
-	engine, err := newEngine(databaseURL, settings)
+	migrations, err := settings.sources.chain(version)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(databaseURL, settings, migrations)
 	if err != nil {
 		return err
 	}
@@ -178,17 +182,22 @@ func upgrade(ctx context.Context, control *pgx.Conn, databaseURL string, setting
 	if err := engine.Force(engineVersion(version)); err != nil {
 		return fmt.Errorf("set agui.schema_migrations to version %d: %w", version, readable(err))
 	}
-	for _, m := range settings.chain.after(version) {
-		if err := runUp(ctx, engine, m.UpFile(), m.Version-1); err != nil {
+	for _, m := range migrations.after(version) {
+		if err := runUp(ctx, engine, m.UpFile(), version); err != nil {
 			return err
 		}
+		version = m.Version
 	}
 	return nil
 }
 
 // goOnFrom makes of an unreleased build the version of this program. Another tool records at most which number it has run, and that stays.
 func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state State) error {
-	next, err := settings.sources.from(*state.build)
+	sources, err := settings.sources()
+	if err != nil {
+		return err
+	}
+	next, err := sources.From(*state.build)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrOtherBuild, err)
 	}
@@ -215,7 +224,7 @@ func goOnFrom(ctx context.Context, databaseURL string, settings *settings, state
 
 // setVersion sets the version table.
 func setVersion(databaseURL string, settings *settings, version uint) (err error) {
-	engine, err := newEngine(databaseURL, settings)
+	engine, err := newEngine(databaseURL, settings, nil)
 	if err != nil {
 		return err
 	}
@@ -383,8 +392,8 @@ func pauses(first, longest time.Duration) backoff.BackOff {
 	return &backoff.ExponentialBackOff{InitialInterval: first, Multiplier: 2, MaxInterval: longest, RandomizationFactor: 0.5}
 }
 
-// newEngine sets golang-migrate up with the version table in the schema agui.
-func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error) {
+// newEngine sets golang-migrate up with migrations, and the version table in the schema agui.
+func newEngine(databaseURL string, settings *settings, migrations chain) (*migrate.Migrate, error) {
 	config, err := parse(databaseURL, settings)
 	if err != nil {
 		return nil, err
@@ -401,7 +410,7 @@ func newEngine(databaseURL string, settings *settings) (*migrate.Migrate, error)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare agui.schema_migrations: %w", readable(err)), db.Close())
 	}
-	source, err := iofs.New(settings.chain.files(), ".")
+	source, err := iofs.New(migrations.files(), ".")
 	if err != nil {
 		return nil, errors.Join(err, driver.Close())
 	}

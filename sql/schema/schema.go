@@ -37,6 +37,10 @@ func Migrations() fs.FS { return program().files() }
 // Latest is the number of the last migration.
 func Latest() uint { return versions().latest() }
 
+// InstallSQL is the SQL that makes of an empty database what UpSQL(0) makes of it, without the functions of earlier releases.
+// Run it in one transaction. Upgrades of the database are UpSQL(Latest()) of later programs, as with UpSQL(0).
+func InstallSQL() string { return sqlOf(installation()) }
+
 // UpSQL is the SQL of the migrations after version from in order, for those who install with another tool. Run it in one
 // transaction. It is empty when there are none.
 func UpSQL(from uint) string { return sqlOf(program().after(from)) }
@@ -58,7 +62,7 @@ func DownSQL(from uint) string {
 	return text.String()
 }
 
-// GooseSQL is UpSQL(from) and DownSQL(from) in the form of a migration for goose (https://github.com/pressly/goose).
+// GooseSQL is UpSQL(from), or InstallSQL() if from is 0, and DownSQL(from) in the form of a migration for goose (https://github.com/pressly/goose).
 func GooseSQL(from uint) string {
 	if from >= Latest() {
 		return ""
@@ -66,37 +70,51 @@ func GooseSQL(from uint) string {
 	// One statement each way to goose, which else splits at the semicolons within bodies.
 	const form = "-- +goose Up\n-- +goose StatementBegin\n%s-- +goose StatementEnd\n\n" +
 		"-- +goose Down\n-- +goose StatementBegin\n%s-- +goose StatementEnd\n"
-	return fmt.Sprintf(form, UpSQL(from), DownSQL(from))
+	up := UpSQL(from)
+	if from == 0 {
+		up = InstallSQL()
+	}
+	return fmt.Sprintf(form, up, DownSQL(from))
 }
 
 // chain are the migrations of a program in order.
 type chain []migration.Migration
 
-// sources are the folders that migrations are made of.
-type sources struct{ functions, schema fs.FS }
+// sources are what migrations are made of, when they are needed.
+type sources func() (*migration.Assembly, error)
 
-var ofProgram = sources{functions.Files, embedded}
-
-func (s sources) chain() (chain, error) { return migration.Assemble(s.functions, s.schema) }
-
-// from is the migration from another unreleased build.
-func (s sources) from(build migration.Build) (migration.Migration, error) {
-	return migration.FromUnreleased(s.functions, s.schema, build)
+// chain returns the migrations for a database of a version. An empty one needs only one.
+func (s sources) chain(version uint) (chain, error) {
+	assembly, err := s()
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		install, err := assembly.Install()
+		return chain{install}, err
+	}
+	return assembly.Chain()
 }
 
 var (
-	// program are the migrations of this program.
-	program = sync.OnceValue(func() chain { return must(ofProgram.chain()) })
-	// versions are the same without their SQL, for those who only compare: each command of the shell does.
-	versions = sync.OnceValue(func() chain { return must(migration.Versions(ofProgram.functions, ofProgram.schema)) })
+	// ofProgram are the sources of this program.
+	ofProgram = sources(sync.OnceValues(func() (*migration.Assembly, error) { return migration.Assemble(functions.Files, embedded) }))
+	// versions are its migrations without their SQL, for those who only compare: each command of the shell does. It keeps no sources.
+	versions = sync.OnceValue(func() chain { return must(migration.Assemble(functions.Files, embedded)).Versions() })
 )
 
+// program are the migrations of this program.
+func program() chain { return must(must(ofProgram()).Chain()) }
+
+// installation is the one of an empty database.
+func installation() chain { return must(ofProgram.chain(0)) }
+
 // must panics at an error: the sources are part of the program, and a test reads all of them.
-func must(migrations chain, err error) chain {
+func must[T any](value T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return migrations
+	return value
 }
 
 func (c chain) latest() uint { return uint(len(c)) }

@@ -175,7 +175,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 		create table agui.message_version ()`)
 
 	err := schema.Up(t.Context(), address)
-	if err == nil || !strings.Contains(err.Error(), "000001_tables.up.sql") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(err.Error(), "_install.up.sql") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v, want one line that names the migration", err)
 	}
 	state, err := schema.Status(t.Context(), address)

@@ -320,7 +320,7 @@ func TestAnOlderDatabaseIsUpgradedByWhoInstalledIt(t *testing.T) {
 	t.Run("another tool", func(t *testing.T) {
 		t.Parallel()
 		address := testdb.Empty(t)
-		testdb.Exec(t, testdb.Connect(t, address), schema.UpSQL(0))
+		testdb.Exec(t, testdb.Connect(t, address), schema.InstallSQL())
 		err := schema.Up(t.Context(), address, newer.migrations())
 		if !errors.Is(err, schema.ErrInstalledOtherwise) || !strings.Contains(err.Error(), fmt.Sprintf("--from %d", schema.Latest())) {
 			t.Errorf("got %v, want %v and how to print what is new", err, schema.ErrInstalledOtherwise)

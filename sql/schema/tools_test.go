@@ -321,6 +321,7 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 		row       string
 	}{
 		"nothing was applied":        {0, "1, true"},
+		"the install was stopped":    {0, fmt.Sprintf("%d, true", schema.Latest())},
 		"the first was applied":      {1, "1, true"},
 		"the second was not applied": {1, "2, true"},
 		"the second was applied":     {2, "2, true"},
@@ -354,7 +355,7 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 	t.Parallel()
 	installed := testdb.Pool(t)
-	want, wantPrivileges := objects(t, installed), tablePrivileges(t, installed)
+	want, wantPrivileges, wantCatalog := objects(t, installed), tablePrivileges(t, installed), catalog(t, installed)
 
 	psql := func(t *testing.T, address, text string, options ...string) error {
 		t.Helper()
@@ -426,7 +427,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 		"psql": {
 			otherTool: true,
 			up: func(t *testing.T, address string) error {
-				return psql(t, address, schema.UpSQL(0), "--single-transaction")
+				return psql(t, address, schema.InstallSQL(), "--single-transaction")
 			},
 			down: func(t *testing.T, address string) error {
 				return psql(t, address, schema.DownSQL(0), "--single-transaction")
@@ -447,7 +448,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 		},
 		"statement by statement, as Atlas does": {
 			otherTool: true,
-			up:        func(t *testing.T, address string) error { return psql(t, address, schema.UpSQL(0)) },
+			up:        func(t *testing.T, address string) error { return psql(t, address, schema.InstallSQL()) },
 			down:      func(t *testing.T, address string) error { return downOneByOne(t, address) },
 		},
 	} {
@@ -460,6 +461,9 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			}
 			if got := objects(t, pool); got != want {
 				t.Errorf("got\n%s\n\nwant\n%s", got, want)
+			}
+			if got := catalog(t, pool); got != wantCatalog {
+				t.Errorf("it (+) and what pgagui migrate up installs (-) differ:\n%s", differences(got, wantCatalog))
 			}
 			if got := tablePrivileges(t, pool); got != wantPrivileges {
 				t.Errorf("got\n%s\n\nwant\n%s", got, wantPrivileges)
@@ -600,7 +604,7 @@ func copied() fstest.MapFS {
 	return fstest.MapFS{
 		"1_team.up.sql":     {Data: []byte("create table public.team_1 ();")},
 		"1_team.down.sql":   {Data: []byte("drop table public.team_1;")},
-		"2_pgagui.up.sql":   {Data: []byte(schema.UpSQL(0))},
+		"2_pgagui.up.sql":   {Data: []byte(schema.InstallSQL())},
 		"2_pgagui.down.sql": {Data: []byte(schema.DownSQL(0))},
 		"3_team.up.sql":     {Data: []byte("create table public.team_3 ();")},
 		"3_team.down.sql":   {Data: []byte("drop table public.team_3;")},

@@ -393,6 +393,8 @@ func migrationSQL(from uint, down bool, format string) (string, error) {
 		return schema.GooseSQL(from), nil
 	case down:
 		return schema.DownSQL(from), nil
+	case from == 0:
+		return schema.InstallSQL(), nil
 	}
 	return schema.UpSQL(from), nil
 }
