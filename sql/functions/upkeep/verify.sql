@@ -201,6 +201,7 @@ stable
 set search_path = pg_catalog, pg_temp
 -- In tables without statistics a nested loop would read all runs of the thread for each.
 set enable_nestloop = off
+set jit = off
 as $$
 declare
     batch    record;
@@ -356,6 +357,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 -- In tables without statistics a nested loop would read all runs of the thread for each.
 set enable_nestloop = off
+set jit = off
 as $$
 begin
     return query
@@ -588,6 +590,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 -- In tables without statistics a nested loop would read all runs of the thread for each.
 set enable_nestloop = off
+set jit = off
 as $$
 begin
     return query
