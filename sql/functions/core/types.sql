@@ -274,10 +274,12 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'A change of a node of agui_internal.fold_events: ''grow'' a piece of its string, ''merge'' '
-    'metadata, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) that '
-    'it sets and the position of the previous patch of the same node (previous). ''new content'' '
-    'ends what earlier changes did to its content, ''new message'' to its metadata, too.';
+    'A change of a node of agui_internal.fold_events: ''open'' the first one, ''calls'' the first one '
+    'of a call of the message, ''grow'' a piece of its string, ''merge'' metadata, ''rename'' a call, '
+    '''encrypt'' a value, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) '
+    'that it sets and the position of the previous patch of the same node (previous), ''patched'' the '
+    'activityType (name) of one that is applied. ''new content'' ends what earlier changes did to its '
+    'content, and has the owner and the activityType (name); ''new message'' ends all earlier ones.';
 
 create type agui_internal.fold_limits as (
     document_bytes      bigint,
@@ -319,10 +321,12 @@ create type agui_internal.fold_node as (
     same_as       int,      -- of a second place of a message: the first place
     is_shared     boolean,  -- other nodes are the same message
 
-    -- how far its texts were read
-    activity_type text,     -- of an activity that is taken apart
+    -- its text
+    is_head       boolean,  -- it was made here, with marks in place of its parts
+    is_open       boolean,  -- it changes
+    activity_type text,     -- of an activity, once a patch needs it
     name          text,     -- of a call whose name was read; '' if it has no function
-    has_text      boolean,  -- of an inspected message in one piece: its content is a string
+    has_text      boolean,  -- of an inspected message: its content is a string
     grows         boolean,  -- its string has grown, so it has more pieces
     last_patch    int,      -- the last pending one, as its place among the changes
     patches_cost  boolean,  -- a pending one may use fuel

@@ -18,8 +18,7 @@
 --   make     a new message or call; or the node that was found is touched
 --   place    a new message goes to the end or, as the result of a call, behind the message of the
 --            call
---   open     what is touched is taken apart
---   change   heads change at once; pieces, metadata and patches wait for fold_settle
+--   change   what changes is recorded; fold_settle does it, node by node
 --
 -- - The official client decides what is right, and both reducers write the same bytes: members in
 --   the order of the client, a string that an event brings in its usual spelling, any other value
@@ -93,14 +92,8 @@ declare
     is_ranked     boolean;
     era           int;
     nodes    agui_internal.fold_node[];
-    -- The whole text (guarded for a call) until it changes, then null and the following:
-    bodies   text[];
-    -- the members that stay, with marks in place of the others (agui_internal.fold_open)
-    heads    text[];
-    -- what the string began with, or the content of an activity, without pending patches
-    contents text[];
-    -- parts of heads that are too long to be copied in each step (agui_internal.fold_shrink)
-    large    text[];
+    bodies   text[];   -- before the changes; guarded for a call or a head
+    contents text[];   -- of what is made here, and of activities, without pending patches
     changes  agui_internal.fold_change[];
 
     -- The index (agui_internal.fold_find). Loaded messages are searched by their ids until indexing
@@ -204,8 +197,8 @@ begin
                 if settles then
                     result.spent := spent;
                     result := agui_internal.fold_settle(
-                        result, nodes => nodes, bodies => bodies, heads => heads, contents => contents, large => large,
-                        changes => changes, first_node => first_node, untouched => untouched, limits => limits
+                        result, nodes => nodes, bodies => bodies, contents => contents, changes => changes,
+                        first_node => first_node, untouched => untouched, limits => limits
                     );
                     spent := result.spent;
                     if spent > limits.fold_fuel then
@@ -278,9 +271,7 @@ begin
                 has_places := (select count(distinct number) < count(number) from unnest(result.message_nos) as number);
                 nodes := agui_internal.fold_loaded_nodes(result.roles, result.message_nos, has_places);
                 bodies := result.bodies;
-                heads := array[null];
                 contents := array[null];
-                large := '{}';
                 changes := '{}';
                 loaded_count := cardinality(result.bodies);
                 node_count := loaded_count;
@@ -359,12 +350,10 @@ begin
                     for holder in listed + 1 .. node_count loop
                         continue when nodes[holder].parent is not null
                             or nodes[holder].same_as is not null
-                            or strpos(coalesce(bodies[holder], heads[holder]), 'toolCalls') = 0
-                            and strpos(coalesce(bodies[holder], heads[holder]), '\u') = 0;
+                            or nodes[holder].is_head
+                            or strpos(bodies[holder], 'toolCalls') = 0 and strpos(bodies[holder], '\u') = 0;
                         for part in
-                            select * from agui_internal.fold_calls_of(
-                                coalesce(agui_internal.json_guard(bodies[holder]), agui_internal.fold_fill(heads[holder], large))
-                            )
+                            select * from agui_internal.fold_calls_of(agui_internal.json_guard(bodies[holder]))
                         loop
                             node_count := node_count + 1;
                             made := null;
@@ -440,9 +429,13 @@ begin
                             made.key := id;
                             made.role := part.role;
                             made.activity_type := case when step.action = 'show activity' then step.activity_type end;
+                            if part.head is not null then
+                                made.is_head := true;
+                                made.is_open := true;
+                                changes := array_append(changes, (added, 'open', null, null, null)::agui_internal.fold_change);
+                            end if;
                             nodes[added] := made;
-                            bodies[added] := part.body;
-                            heads[added] := part.head;
+                            bodies[added] := coalesce(part.head, part.body);
                             contents[added] := part.content;
                             holder := added;
                         end if;
@@ -455,8 +448,9 @@ begin
                             made.name := step.name;
                             made.call_before := nodes[holder].last_call;
                             made.assistant := node_count;
+                            made.is_head := true;
                             nodes[node_count] := made;
-                            heads[node_count] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                            bodies[node_count] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
                             contents[node_count] := '""';
                             nodes[holder].last_call := node_count;
                             touched := node_count;
@@ -532,9 +526,10 @@ begin
                         made.activity_type := step.activity_type;
                         made.grows := null;
                         made.last_call := null;
+                        made.is_head := true;
+                        made.is_open := true;
                         nodes[node] := made;
-                        bodies[node] := null;
-                        heads[node] := part.head;
+                        bodies[node] := part.head;
                         contents[node] := part.content;
                         changes := array_append(changes, (node, 'new message', null, null, null)::agui_internal.fold_change);
                         untouched := least(untouched, node - 1);
@@ -547,7 +542,7 @@ begin
                 else
                     -- Each message is inspected once.
                     if nodes[node].name is null and (step.action = 'start call' or step.action = 'grow' and nodes[node].parent is not null) then
-                        nodes[node].name := agui_internal.fold_call_name(coalesce(heads[node], bodies[node]), large);
+                        nodes[node].name := agui_internal.fold_call_name(bodies[node]);
                     elsif step.action = 'grow'
                         and step.content = '""'
                         and step.metadata is null
@@ -555,7 +550,7 @@ begin
                         and nodes[node].has_text is null
                     then
                         nodes[node].has_text := coalesce(
-                            case when heads[node] is null then (agui_internal.json_guard(bodies[node])::json -> 'content')::text else contents[node] end
+                            case when nodes[node].is_head then contents[node] else (agui_internal.json_guard(bodies[node])::json -> 'content')::text end
                                 ^@ '"',
                             false
                         );
@@ -606,70 +601,42 @@ begin
                 end if;
             end if;
 
-            -- Open what changes: if it is still in one piece, take it apart, and the message of a
-            -- tool call too.
+            -- The first change of a node opens it, and the message of a tool call.
 
-            <<open>>
-            declare
-                place int := touched;
-            begin
-                while place is not null loop
-                    if heads[place] is null then
-                        part := agui_internal.fold_open(
-                            case when nodes[place].parent is null then agui_internal.json_guard(bodies[place]) else bodies[place] end,
-                            nodes[place].parent is not null
-                        );
-                        if part.metadata is not null then
-                            changes := array_append(changes, (place, 'merge', part.metadata, null, null)::agui_internal.fold_change);
+            if touched is not null and nodes[touched].is_open is null then
+                <<open>>
+                declare
+                    place int := touched;
+                begin
+                    while place is not null loop
+                        if nodes[place].is_open is null then
+                            made := nodes[place];
+                            made.is_open := true;
+                            made.number := null;
+                            nodes[place] := made;
+                            untouched := least(untouched, place - 1);
+                            changes := array_append(changes, (place, 'open', null, null, null)::agui_internal.fold_change);
                         end if;
-                        nodes[place].number := null;
-                        nodes[place].activity_type := part.activity_type;
-                        bodies[place] := null;
-                        heads[place] := part.head;
-                        contents[place] := part.content;
-                        untouched := least(untouched, place - 1);
-                    end if;
-                    if place <> touched and strpos(heads[place], '"\\calls"') = 0 then
-                        heads[place] := agui_internal.fold_member(heads[place], 'toolCalls', '"\\calls"');
-                    end if;
-                    if octet_length(heads[place]) > 4000 then
-                        part := agui_internal.fold_shrink(heads[place], cardinality(large));
-                        heads[place] := part.head;
-                        large := large || part.parts;
-                    end if;
-                    place := nodes[place].parent;
-                end loop;
-            end open;
+                        if place <> touched then
+                            changes := array_append(changes, (place, 'calls', null, null, null)::agui_internal.fold_change);
+                        end if;
+                        place := nodes[place].parent;
+                    end loop;
+                end open;
+            end if;
 
-            -- Change it: its head, its metadata, its content.
+            -- Change it. fold_settle applies the changes of a node in this order.
 
-            if touched = node
-                and (step.action in ('start call', 'encrypt', 'show activity') or step.action = 'grow' and contents[node] is null)
-            then
-                heads[node] := agui_internal.fold_new_head(step, heads[node]);
-                if step.action = 'start call' then
+            if touched = node then
+                if step.action = 'grow' then
+                    nodes[node].grows := true;
+                    changes := array_append(changes, (node, 'grow', step.content, null, null)::agui_internal.fold_change);
+                elsif step.action = 'start call' and nodes[node].name <> step.name then
                     nodes[node].name := step.name;
-                end if;
-            end if;
-            if touched is not null and step.metadata is not null then
-                if strpos(heads[touched], '"\\metadata"') = 0 then
-                    heads[touched] := agui_internal.fold_member(heads[touched], 'metadata', '"\\metadata"');
-                end if;
-                changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
-            end if;
-
-            case
-                when touched is null then
-                    null;
-
-                when step.action = 'grow' then
-                    changes := array_append(changes, (touched, 'grow', step.content, null, null)::agui_internal.fold_change);
-                    if nodes[touched].grows is null then
-                        contents[touched] := coalesce(contents[touched], '""');
-                        nodes[touched].grows := true;
-                    end if;
-
-                when step.action = 'show activity' and step.replaces and touched = node then
+                    changes := array_append(changes, (node, 'rename', step.name, null, null)::agui_internal.fold_change);
+                elsif step.action = 'encrypt' then
+                    changes := array_append(changes, (node, 'encrypt', step.content, null, null)::agui_internal.fold_change);
+                elsif step.action = 'show activity' and step.replaces then
                     if nodes[node].patches_cost then
                         -- Their fuel counts even if nothing of their result remains.
                         spent := spent + (
@@ -687,41 +654,47 @@ begin
                     made.patches_cost := null;
                     nodes[node] := made;
                     contents[node] := step.content;
-                    changes := array_append(changes, (node, 'new content', null, null, null)::agui_internal.fold_change);
-
-                when step.action = 'patch activity' then
-                    waiting := waiting + octet_length(step.content);
-                    nodes_cost := nodes_cost or step.costs;
-                    if step.copies and array_position(copied_ids, step.id) is null then
-                        copied_ids := array_append(copied_ids, step.id);
-                        size := size + limits.document_bytes;
-                    end if;
-                    -- Apply it at the end with the others, unless something depends on whether it
-                    -- succeeds.
-                    if contents[node] is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
-                        changes := array_append(
-                            changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
-                        );
-                        nodes[node].last_patch := cardinality(changes);
-                        nodes[node].patches_cost := nodes[node].patches_cost or step.costs;
+                    changes := array_append(changes, (node, 'new content', step.owner, step.activity_type, null)::agui_internal.fold_change);
+                end if;
+            end if;
+            if touched is not null and step.metadata is not null then
+                changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
+            end if;
+            if touched is not null and step.action = 'patch activity' then
+                waiting := waiting + octet_length(step.content);
+                nodes_cost := nodes_cost or step.costs;
+                if step.copies and array_position(copied_ids, step.id) is null then
+                    copied_ids := array_append(copied_ids, step.id);
+                    size := size + limits.document_bytes;
+                end if;
+                if nodes[node].activity_type is null and contents[node] is null then
+                    part := agui_internal.fold_open(agui_internal.json_guard(bodies[node]), false);
+                    nodes[node].activity_type := part.activity_type;
+                    contents[node] := part.content;
+                end if;
+                -- Apply it at the end with the others, unless something depends on whether it
+                -- succeeds.
+                if contents[node] is not null and nodes[node].activity_type is not null and nodes[node].is_shared is null then
+                    changes := array_append(
+                        changes, (node, 'patch', step.content, step.activity_type, nodes[node].last_patch)::agui_internal.fold_change
+                    );
+                    nodes[node].last_patch := cardinality(changes);
+                    nodes[node].patches_cost := nodes[node].patches_cost or step.costs;
+                else
+                    part := agui_internal.fold_activity(contents[node], array[step.content], limits, limits.fold_fuel - spent);
+                    spent := spent + 4 * part.octets;
+                    if part.last_applied > 0 and nodes[node].is_shared then
+                        settles := true;
                     else
-                        part := agui_internal.fold_activity(contents[node], array[step.content], limits, limits.fold_fuel - spent);
-                        spent := spent + 4 * part.octets;
-                        if part.last_applied > 0 and nodes[node].is_shared then
-                            settles := true;
-                        else
-                            spent := spent + part.spent;
-                            if part.last_applied > 0 then
-                                contents[node] := part.content;
-                                nodes[node].activity_type := step.activity_type;
-                                heads[node] := agui_internal.fold_new_head(step, heads[node]);
-                            end if;
+                        spent := spent + part.spent;
+                        if part.last_applied > 0 then
+                            contents[node] := part.content;
+                            nodes[node].activity_type := step.activity_type;
+                            changes := array_append(changes, (node, 'patched', null, step.activity_type, null)::agui_internal.fold_change);
                         end if;
                     end if;
-
-                else
-                    null;
-            end case;
+                end if;
+            end if;
 
             exit attempt when not settles;
             spent := spent + 64 * message_count;

@@ -6,27 +6,21 @@
 --    nodes    │ loaded message │ loaded message │ new message    │ call of node 3 │
 --             │ following 2    │ following 3    │ last_call 4    │ parent 3       │
 --             ├────────────────┼────────────────┼────────────────┼────────────────┤
---    bodies   │ {"id":"u1",…}  │ {"id":"a1",…}  │                │                │  the whole
---             text,
---             ├────────────────┼────────────────┼────────────────┼────────────────┤  until it
---                                                                                    changes;
---    heads    │                │                │ {"id":"a2",…,  │ {"id":"c1",…,  │  then the
---             members
---             │                │                │ "toolCalls":   │ "arguments":   │  that stay,
---                              with
---             │                │                │ "\\calls"}     │ "\\content"}}  │  marks
+--    bodies   │ {"id":"u1",…}  │ {"id":"a1",…}  │ {"id":"a2",…,  │ {"id":"c1",…,  │  the text before
+--             │                │                │ "toolCalls":   │ "arguments":   │  the changes;
+--             │                │                │ "\\calls"}     │ "\\content"}}  │  a head, if new
 --             ├────────────────┼────────────────┼────────────────┼────────────────┤
---    contents │                │                │                │ ""             │  what the
---                              string
+--    contents │                │                │                │ ""             │  what its string
 --             └────────────────┴────────────────┴────────────────┴────────────────┘  began with
 --
---    changes    (4, grow, "{\"q\":")  (4, grow, "1}")  …      in the order of the steps
---    large      long parts of heads, which would be copied in each step: "\\1", "\\2", …
+--    changes    (3, open)  (4, open)  (3, calls)  (4, grow, "{\"q\":")  (4, grow, "1}")  …
+--                                                               in the order of the steps
 --
+-- - A step only records what changes. fold_settle takes each changed node apart once (fold_open),
+--   changes its head (fold_new_head), and puts it back together (fold_close).
 -- - A text is no field of the composite: each assignment to a field copies the whole element.
--- - Marks in a head show where the parts belong: "\\content", "\\metadata", "\\calls" (fold_open,
---   fold_close), and "\\7" a part in `large` (fold_shrink, fold_fill). Guarded text never contains
---   such strings otherwise.
+-- - Marks in a head show where the parts belong: "\\content", "\\metadata", "\\calls". Guarded
+--   text never contains such strings otherwise.
 -- - The order of the conversation is the chain `following`.
 -- - fold_find finds a node by its key: the id of a message, or 'call ' and the id of a call. Of
 --   calls with one id the first alone is in the index, and the others follow it (next_same).
@@ -34,7 +28,7 @@
 --   its first place only. So before an activity changes there, the nodes are settled, and the place
 --   becomes a message of its own.
 
-create or replace function agui_internal.fold_call_name(call text, large text[])
+create or replace function agui_internal.fold_call_name(call text)
 returns text
 language plpgsql
 immutable
@@ -42,7 +36,7 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    function constant json := agui_internal.fold_fill(call, large)::json -> 'function';
+    function constant json := call::json -> 'function';
 begin
     return case
         when json_typeof(function) = 'object' then coalesce(agui_internal.json_string_token((function -> 'name')::text), 'null')
@@ -150,7 +144,7 @@ begin
     nodes := array(
         select (
             null, message.role, null, message.number, null, null,
-            null, null, null, null, null, null,
+            null, null, null, null, null, null, null, null,
             nullif(message.position, cardinality(roles)) + 1, null, null, null, null, null,
             null, null, null
         )::agui_internal.fold_node
@@ -178,7 +172,7 @@ comment on function agui_internal.fold_loaded_nodes is
     'The nodes of the messages of an agui_internal.fold, given their roles and '
     'numbers. has_places: some have several places, which have one number.';
 
-create or replace function agui_internal.fold_new_head(step agui_internal.fold_step, head text)
+create or replace function agui_internal.fold_new_head(head text, change agui_internal.fold_change)
 returns text
 language plpgsql
 immutable
@@ -186,48 +180,35 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    function constant text := case when step.is_call then head::json -> 'function' end;
+    function constant text := case when change.kind in ('grow call', 'rename') then head::json -> 'function' end;
 begin
-    case step.action
-        when 'grow' then
-            -- Its string does not exist yet and begins here.
-            head := case
-                when step.is_call
-                    then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
-                else agui_internal.fold_member(head, 'content', '"\\content"')
-            end;
-
-        when 'start call' then
-            if agui_internal.json_string_token((function::json -> 'name')::text) is distinct from step.name then
-                head := agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', step.name));
-            end if;
-
-        when 'encrypt' then
-            head := agui_internal.fold_member(head, 'encryptedValue', step.content);
-
-        when 'show activity' then
-            if step.replaces then
-                head := agui_internal.fold_member(head, 'activityType', step.activity_type);
-                head := agui_internal.fold_member(head, 'content', '"\\content"');
-                -- The owner moves to the end if it has changed.
-                head := agui_internal.fold_member(head, 'subagentRunId', null);
-                head := agui_internal.fold_member(head, 'subagentRunId', step.owner);
-            end if;
-
-        when 'patch activity' then
-            head := agui_internal.fold_member(head, 'content', '"\\content"');
-            head := agui_internal.fold_member(head, 'activityType', step.activity_type);
-
-        else
-            null;
-    end case;
-    return head;
+    return case change.kind
+        when 'calls' then agui_internal.fold_marked(head, 'toolCalls', '"\\calls"')
+        when 'merge' then agui_internal.fold_marked(head, 'metadata', '"\\metadata"')
+        when 'grow' then agui_internal.fold_marked(head, 'content', '"\\content"')
+        when 'grow call'
+            then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
+        when 'rename'
+            then agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', change.text))
+        when 'encrypt' then agui_internal.fold_member(head, 'encryptedValue', change.text)
+        when 'patched'
+            then agui_internal.fold_member(agui_internal.fold_member(head, 'content', '"\\content"'), 'activityType', change.name)
+        -- The owner moves to the end if it has changed.
+        when 'new content' then agui_internal.fold_member(
+            agui_internal.fold_member(
+                agui_internal.fold_member(agui_internal.fold_member(head, 'activityType', change.name), 'content', '"\\content"'),
+                'subagentRunId', null
+            ),
+            'subagentRunId', change.text
+        )
+        else head
+    end;
 end
 $function$;
 
 comment on function agui_internal.fold_new_head is
-    'The head (agui_internal.fold_open) of an existing message or tool call after a step, without '
-    'the metadata of the step.';
+    'The head (agui_internal.fold_open) of a message or tool call after a change; ''grow call'': its '
+    'arguments begin.';
 
 create or replace function agui_internal.fold_new_message(
     in step agui_internal.fold_step,
@@ -286,10 +267,6 @@ comment on function agui_internal.fold_new_message is
     'the names and the order of the official client. The result is body, or head and content '
     '(agui_internal.fold_open).';
 
--- What grows or is merged is stored separately from the rest, which is the head. Marks in the head
--- show where the parts belong: "\\content", "\\metadata" and, for the tool calls of a message once
--- one of them changes, "\\calls". Guarded text never contains such strings otherwise.
--- agui_internal.fold_settle puts the parts back.
 -- Called in innermost loops, where pinning the search path would take longer than the work. So
 -- every name is qualified, operators too.
 create or replace function agui_internal.fold_open(
@@ -387,17 +364,13 @@ comment on function agui_internal.fold_piece_end is
     'The seq at which a fold of the events of a run after after_seq, up to through_seq, checks the '
     'time next: the end of a batch, about a thousand batches or 1 MB further on.';
 
--- The end of agui_internal.fold_events: puts the nodes back together, in the order of the
--- conversation.
 -- Loops over queries get only arrays that they unnest: a cursor has copies in which finding an
 -- element takes a search.
 create or replace function agui_internal.fold_settle(
     fold agui_internal.fold,
     nodes agui_internal.fold_node[],
     bodies text[],
-    heads text[],
     contents text[],
-    large text[],
     changes agui_internal.fold_change[],
     first_node int,
     untouched int,
@@ -415,27 +388,60 @@ declare
     part         record;
     patched      record;
     node         int;
-    metadata     text[];
+    heads        text[];
+    metadata     text[] := array[null];
     calls        text[];
 begin
-    -- Changes of something that was replaced later do not count.
-    if exists (select from unnest(changes) as change where change.kind in ('new message', 'new content')) then
-        <<replaced>>
-        declare
-            new_message boolean[];
-            new_content boolean[];
-        begin
-            for place in reverse cardinality(changes) .. 1 loop
-                node := changes[place].node;
-                if changes[place].kind in ('new message', 'new content') then
-                    new_content[node] := true;
-                    new_message[node] := new_message[node] or changes[place].kind = 'new message';
-                elsif (case when changes[place].kind = 'merge' then new_message[node] else new_content[node] end) then
-                    changes[place].kind := null;
-                end if;
-            end loop;
-        end replaced;
-    end if;
+    changes := agui_internal.fold_lasting(changes);
+
+    -- Take apart what changes.
+    for part in
+        select distinct change.node from unnest(changes) as change where change.kind in ('open', 'new message')
+    loop
+        node := part.node;
+        if nodes[node].is_head then
+            heads[node] := bodies[node];
+        else
+            part := agui_internal.fold_open(
+                case when nodes[node].parent is null then agui_internal.json_guard(bodies[node]) else bodies[node] end,
+                nodes[node].parent is not null
+            );
+            heads[node] := part.head;
+            contents[node] := coalesce(contents[node], part.content);
+            metadata[node] := part.metadata;
+        end if;
+    end loop;
+
+    -- Their heads. Of many changes of a kind the first determines the place, and the last the value.
+    for part in
+        select first.node, first.kind, first.text, first.name
+        from (
+            select change.node, change.kind, null as text, null as name, min(change.ordinality) as ordinality
+            from unnest(changes) with ordinality as change
+            where change.kind in ('calls', 'grow', 'merge')
+            group by change.node, change.kind
+            union all
+            select change.node, change.kind, change.text, change.name, change.ordinality
+            from (
+                select
+                    change.*,
+                    change.ordinality in (min(change.ordinality) over of_kind, max(change.ordinality) over of_kind) as counts
+                from unnest(changes) with ordinality as change
+                where change.kind in ('rename', 'encrypt', 'new content', 'patched')
+                window of_kind as (partition by change.node, change.kind)
+            ) as change
+            where change.counts
+        ) as first
+        order by first.ordinality
+    loop
+        continue when part.kind = 'grow' and contents[part.node] is not null;
+        if part.kind = 'grow' and nodes[part.node].parent is not null then
+            part.kind := 'grow call';
+        end if;
+        heads[part.node] := agui_internal.fold_new_head(
+            heads[part.node], (part.node, part.kind, part.text, part.name, null)::agui_internal.fold_change
+        );
+    end loop;
 
     -- Strings that grew.
     for part in
@@ -453,9 +459,16 @@ begin
     -- Metadata, key by key; the last write wins.
     for part in
         with piece as materialized (
-            select change.node, change.text, change.ordinality as position, count(*) over (partition by change.node) as pieces
-            from unnest(changes) with ordinality as change
-            where change.kind = 'merge'
+            select each.*, count(*) over (partition by each.node) as pieces
+            from (
+                select base.node::int, base.text, 0 as position
+                from unnest(metadata) with ordinality as base (text, node)
+                where base.text is not null
+                union all
+                select change.node, change.text, change.ordinality
+                from unnest(changes) with ordinality as change
+                where change.kind = 'merge'
+            ) as each
         ),
         member as (
             select
@@ -518,10 +531,7 @@ begin
             parents := array_append(parents, node);
             texts := array_append(
                 texts,
-                coalesce(
-                    bodies[place],
-                    agui_internal.fold_close(agui_internal.fold_fill(heads[place], large), contents[place], metadata[place], null)
-                )
+                coalesce(agui_internal.fold_close(heads[place], contents[place], metadata[place], null), bodies[place])
             );
         end loop;
         for part in
@@ -558,9 +568,7 @@ begin
                 case
                     when heads[first] is null then bodies[first]
                     else agui_internal.json_unguard(
-                        agui_internal.fold_close(
-                            agui_internal.fold_fill(heads[first], large), contents[first], metadata[first], calls[first]
-                        )
+                        agui_internal.fold_close(heads[first], contents[first], metadata[first], calls[first])
                     )
                 end
             );
@@ -580,6 +588,38 @@ comment on function agui_internal.fold_settle is
     'Returns the fold with the messages that agui_internal.fold_events has as nodes: nodes in one '
     'piece unchanged, the others put back together. The first `untouched` messages are those that '
     'the fold has. Adds the fuel that patches use; if it is exhausted, nothing else is changed.';
+
+create or replace function agui_internal.fold_lasting(changes agui_internal.fold_change[])
+returns agui_internal.fold_change[]
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    node int;
+    new_message boolean[];
+    new_content boolean[];
+begin
+    if not exists (select from unnest(changes) as change where change.kind in ('new message', 'new content')) then
+        return changes;
+    end if;
+    for place in reverse cardinality(changes) .. 1 loop
+        node := changes[place].node;
+        if new_message[node] or changes[place].kind in ('grow', 'patch') and new_content[node] then
+            changes[place].kind := null;
+        elsif changes[place].kind = 'new message' then
+            new_message[node] := true;
+        elsif changes[place].kind = 'new content' then
+            new_content[node] := true;
+        end if;
+    end loop;
+    return changes;
+end
+$function$;
+
+comment on function agui_internal.fold_lasting is
+    'The changes of agui_internal.fold_events; those of something that was replaced later have no kind.';
 
 create or replace function agui_internal.fold_activity(
     inout content text,
@@ -635,6 +675,17 @@ comment on function agui_internal.fold_member is
     'keys are in their usual spelling, without white space.';
 
 -- Not strict and without a query, so that it is inlined.
+create or replace function agui_internal.fold_marked(head text, name text, mark text)
+returns text
+language sql
+immutable
+parallel safe
+return case when strpos(head, mark) > 0 then head else agui_internal.fold_member(head, name, mark) end;
+
+comment on function agui_internal.fold_marked is
+    'A head of agui_internal.fold_events with a mark as the value of a member.';
+
+-- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)
 returns text
 language sql
@@ -648,87 +699,6 @@ return replace(
 
 comment on function agui_internal.fold_close is
     'Puts the parts back together that agui_internal.fold_open took apart (guarded JSON text).';
-
-create or replace function agui_internal.fold_fill(head text, large text[])
-returns text
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    texts text[];
-    marks text[];
-begin
-    if cardinality(large) = 0 or head !~ '"\\\\[0-9]' then
-        return head;
-    end if;
-    texts := regexp_split_to_array(head, '"\\\\[0-9]+"(?::0)?');
-    marks := array(select mark[1] from regexp_matches(head, '"\\\\([0-9]+)"', 'g') as mark);
-    return (
-        select string_agg(part.text || coalesce(large[part.mark::int], ''), '' order by part.position)
-        from unnest(texts, marks) with ordinality as part (text, mark, position)
-    );
-end
-$function$;
-
-comment on function agui_internal.fold_fill is
-    'Puts the parts back into a head that agui_internal.fold_shrink took out of it.';
-
--- A head is copied whenever a step reads it. So its long parts are moved elsewhere: each long value
--- separately and, if there are many members, all that no step changes, adjacent ones together.
-create or replace function agui_internal.fold_shrink(inout head text, in large_count int, out parts text[])
-language plpgsql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-declare
-    member  record;
-    members text[] := '{}';
-    run     text;
-    nested  record;
-    is_long constant boolean := (select count(*) > 100 from json_each(head::json));
-begin
-    parts := '{}';
-    for member in
-        select to_json(each.key)::text as key, each.value::text as value, each.key as name
-        from json_each(head::json) with ordinality as each (key, value, position)
-        order by each.position
-    loop
-        if is_long
-            and member.name not in ('content', 'metadata', 'toolCalls', 'encryptedValue', 'activityType', 'subagentRunId', 'function')
-        then
-            run := concat_ws(',', run, member.key || ':' || member.value);
-            continue;
-        end if;
-        if run is not null then
-            parts := array_append(parts, run);
-            members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
-            run := null;
-        end if;
-        if member.name = 'function' and member.value ^@ '{' then
-            nested := agui_internal.fold_shrink(member.value, large_count + cardinality(parts));
-            parts := parts || nested.parts;
-            member.value := nested.head;
-        elsif octet_length(member.value) > 200 then
-            parts := array_append(parts, member.value);
-            member.value := '"\\' || large_count + cardinality(parts) || '"';
-        end if;
-        members := array_append(members, member.key || ':' || member.value);
-    end loop;
-    if run is not null then
-        parts := array_append(parts, run);
-        members := array_append(members, '"\\' || large_count + cardinality(parts) || '":0');
-    end if;
-    head := '{' || array_to_string(members, ',') || '}';
-end
-$function$;
-
-comment on function agui_internal.fold_shrink is
-    'The head of a message or tool call (agui_internal.fold_open) with marks in place of its long '
-    'parts, and these parts. "\\\\7" is the seventh, counted from large_count. '
-    'agui_internal.fold_fill puts them back.';
 
 create or replace function agui_internal.fold_size(fold agui_internal.fold)
 returns bigint
