@@ -261,14 +261,20 @@ oracle-update: test/oracle/node_modules/.package-lock.json ## Write down what th
 	cd test/oracle && node golden.mjs --update
 
 .PHONY: generate
-generate: ## Write what depends on the list of event types, the Go code of the queries and of the gRPC service, and the types of js/client anew
+generate: ## Write all that is made of queries, functions, tables, lists of types and errors, and openapi.yaml
 	go run ./protocol/generate
 	go run ./internal/sqlgen
-	$(TOOL) sqlc generate
-	$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
+	@$(TOOL) sqlc generate
+	@$(MAKE) --no-print-directory golden
+	@$(TOOL) sqlc generate -f examples/sqlc/sqlc.yaml
 	$(call protoc,server/internal/ambientv1)
 	@if test -d js/node_modules; then npm run --prefix js generate; \
 	else echo "js/node_modules is missing: js/client/src/openapi.ts stays as it is (run: npm ci --prefix js)" >&2; fi
+
+.PHONY: golden
+golden: ## Write what tests compare with the catalog, the commands and the server: docs/reference, privileges, declarations for sqlc, the tour
+	go test -count=1 -vet=off ./test ./cmd/pgagui ./cmd/pgagui/serve ./server -update \
+		-run 'SQLCSchema|SQLReference|RoutesReference|PrivilegeMatrix|TheDocsListAllSettings|TourInPsql|CommandReference|MetricsAreThose|TheRequestsOfTheDocs'
 
 # Where make migrations writes them.
 MIGRATIONS ?= bin/migrations

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,8 +16,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
 )
-
-var updateDocs = flag.Bool("update-docs", false, "write the answers of the server into docs/reference/http.md")
 
 // The requests of docs/reference/http.md get the answers that it shows, and every operation is among them.
 func TestTheRequestsOfTheDocs(t *testing.T) {
@@ -75,8 +72,8 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 			t.Fatalf("%s: %v", asked, err)
 		}
 		got := fmt.Sprintf("%d %s\n%s", answer.StatusCode, http.StatusText(answer.StatusCode), asShown(answer.Header, body))
-		if "HTTP "+shown != "HTTP "+got && !*updateDocs {
-			t.Errorf("%s\nanswer:\n%s\nthe page shows:\n%s\n(go test ./server -run TheRequestsOfTheDocs -update-docs)", asked, got, shown)
+		if "HTTP "+shown != "HTTP "+got && !*testfile.Update {
+			t.Errorf("%s\nanswer:\n%s\nthe page shows:\n%s\n(make golden)", asked, got, shown)
 		}
 		return "```http\n" + asked + "\nHTTP " + got + "```"
 	})
@@ -85,7 +82,7 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 			t.Errorf("docs/reference/http.md has no request for %s", operation)
 		}
 	}
-	if *updateDocs {
+	if *testfile.Update {
 		testfile.Write(t, page, []byte(updated))
 	}
 }

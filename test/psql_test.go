@@ -1,7 +1,6 @@
 package test
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
-
-var update = flag.Bool("update", false, "write what the tests get as what they want")
 
 // A client that only has psql can do all of it: the tour in examples/ prints what tour.out says.
 func TestTourInPsql(t *testing.T) {
@@ -24,9 +21,5 @@ func TestTourInPsql(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, got)
 	}
-	const golden = "../examples/tour.out"
-	want := testfile.Golden(t, golden, string(got), *update)
-	if string(got) != string(want) {
-		t.Errorf("psql printed\n%s\nwant\n%s\n(-update writes it)", got, want)
-	}
+	testfile.Golden(t, "../examples/tour.out", string(got))
 }

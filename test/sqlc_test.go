@@ -1,7 +1,6 @@
 package test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,14 +16,11 @@ import (
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
-	"github.com/pgagui/pgagui/sql/sqlc"
 )
-
-var updateSQLC = flag.Bool("update-sqlc", false, "write sql/sqlc/agui.sql anew")
 
 const sqlcHeader = `-- The schema agui as sqlc (https://sqlc.dev) reads it, to be listed under "schema" in sqlc.yaml. Not to be run: functions have no bodies, and
 -- views and the types of results are declared as tables, which is how sqlc knows their columns.
--- Written from the catalog of an installed schema: go test ./test -run SQLC -update-sqlc
+-- Written from the catalog of an installed schema: make golden
 
 create schema agui;
 `
@@ -119,12 +115,7 @@ func quotedSQL(text string) string { return "'" + strings.ReplaceAll(text, "'", 
 
 func TestSQLCSchemaIsUpToDate(t *testing.T) {
 	t.Parallel()
-	want := sqlcSchema(t)
-	if *updateSQLC {
-		testfile.Write(t, filepath.Join("..", "sql", "sqlc", "agui.sql"), []byte(want))
-	} else if sqlc.Schema != want {
-		t.Error("sql/sqlc/agui.sql is not what the installed schema is; write it anew: go test ./test -run SQLC -update-sqlc")
-	}
+	testfile.Golden(t, "../sql/sqlc/agui.sql", sqlcSchema(t))
 }
 
 // A project of someone's who queries the schema through sqlc has Go types for all columns of the view agui.event and of what functions return.

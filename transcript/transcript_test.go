@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,8 +20,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/transcript"
 )
-
-var update = flag.Bool("update", false, "write what comes out into the golden files")
 
 // A golden case is a conversation in testdata, NAME.json, and what is written of it, NAME.txt.
 type golden struct {
@@ -46,20 +43,8 @@ func TestGoldenConversations(t *testing.T) {
 			if err := decoder.Decode(&want); err != nil {
 				t.Fatal(err)
 			}
-			compare(t, strings.TrimSuffix(file, ".json")+".txt", write(t, want.Options, want.Conversation))
+			testfile.Golden(t, strings.TrimSuffix(file, ".json")+".txt", write(t, want.Options, want.Conversation))
 		})
-	}
-}
-
-func compare(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		testfile.Write(t, file, []byte(got))
-		return
-	}
-	want := testfile.Read(t, file)
-	if got != string(want) {
-		t.Errorf("written:\n%s\nwant, after %s:\n%s", got, file, want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,15 +13,13 @@ import (
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
-var updateReference = flag.Bool("update-reference", false, "write docs/reference/commands.md anew")
-
 const referenceHeader = `# Commands
 
 What ` + "`pgagui help`" + ` says of each command. They connect to the address in ` + "`DATABASE_URL`" + `, or that of ` + "`--database-url`" + `.
 Results go to stdout (` + "`--json`" + `: as JSON), everything else to stderr. [server.md](../server.md) is about ` + "`pgagui serve`" + `,
 [operations.md](../operations.md) about the jobs. ` + "`pgagui completion`" + ` makes the shell complete commands, threads and runs.
 
-This page is written from the help texts: go test ./cmd/pgagui -run Reference -update-reference
+This page is written from the help texts: make golden
 
 ## Exit codes
 
@@ -74,8 +71,5 @@ func TestCommandReference(t *testing.T) {
 	for _, command := range commands.Commands() {
 		write(command)
 	}
-	file := clitest.Repository("docs/reference/commands.md")
-	if testfile.Golden(t, file, page.String(), *updateReference) != page.String() {
-		t.Errorf("%s is not what the commands say; write it anew: go test ./cmd/pgagui -run Reference -update-reference", file)
-	}
+	testfile.Golden(t, clitest.Repository("docs/reference/commands.md"), page.String())
 }

@@ -2,9 +2,11 @@
 package testfile
 
 import (
+	"flag"
 	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui/sql/functions"
@@ -28,13 +30,37 @@ func Write(t testing.TB, name string, content []byte) {
 	}
 }
 
-// Golden returns what a file has. With update it first writes there what a test got.
-func Golden(t testing.TB, name, got string, update bool) string {
+// Update is the flag -update of tests: they write what they get into golden files.
+var Update = flag.Bool("update", false, "write what tests get into golden files")
+
+// Golden compares a file with what a test got.
+func Golden(t testing.TB, name, got string) {
 	t.Helper()
-	if update {
+	if *Update {
 		Write(t, name, []byte(got))
+		return
 	}
-	return string(Read(t, name))
+	want := string(Read(t, name))
+	if want == got {
+		return
+	}
+	t.Errorf("%s is not what the test got (where that is meant: go test -run %s -update, or make golden)", name, t.Name())
+	only(t, "only in the file: ", want, got)
+	only(t, "not in the file:  ", got, want)
+}
+
+// only logs the lines of one text that another lacks.
+func only(t testing.TB, about, text, other string) {
+	t.Helper()
+	lines := map[string]bool{}
+	for line := range strings.Lines(other) {
+		lines[line] = true
+	}
+	for line := range strings.Lines(text) {
+		if !lines[line] {
+			t.Log(about + strings.TrimSuffix(line, "\n"))
+		}
+	}
 }
 
 var created = regexp.MustCompile(`(?m)^create (?:or replace )?(?:function|procedure|aggregate|view|type|domain) (agui(?:_internal)?\.\w+)`)

@@ -1,6 +1,6 @@
 -- The schema agui as sqlc (https://sqlc.dev) reads it, to be listed under "schema" in sqlc.yaml. Not to be run: functions have no bodies, and
 -- views and the types of results are declared as tables, which is how sqlc knows their columns.
--- Written from the catalog of an installed schema: go test ./test -run SQLC -update-sqlc
+-- Written from the catalog of an installed schema: make golden
 
 create schema agui;
 

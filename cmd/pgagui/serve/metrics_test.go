@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -22,8 +21,6 @@ import (
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
-
-var updateMetrics = flag.Bool("update-metrics", false, "write docs/reference/metrics.md anew")
 
 // scraped are the metrics that a process serves: types and text.
 type scraped struct {
@@ -78,7 +75,7 @@ var (
 func (s scraped) metricsPage(rules string) string {
 	var page strings.Builder
 	page.WriteString("# Metrics\n\nWhat `--metrics-listen` serves of pgagui. [operations.md](../operations.md#metrics) says how to read it, and has the alerts.\n\n" +
-		"This page is written from a server with everything: go test ./cmd/pgagui/serve -run MetricsAreThose -update-metrics\n\n| metric | type | meaning |\n|---|---|---|\n")
+		"This page is written from a server with everything: make golden\n\n| metric | type | meaning |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s.types)) {
 		if !strings.HasPrefix(name, "pgagui_") {
 			continue
@@ -138,11 +135,8 @@ func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 
 	got.types["pgagui_node_up"] = "gauge" // of clusters: see TestServeOverACluster
 	got.text += "# HELP pgagui_node_up 1 if the node of the cluster answers within a second.\n"
-	file := clitest.Repository("docs/reference/metrics.md")
 	rules := clitest.ReadDeploy(t, "prometheus/alerts.yaml")
-	if page := got.metricsPage(rules); testfile.Golden(t, file, page, *updateMetrics) != page {
-		t.Errorf("%s is not what the server serves; write it anew: go test ./cmd/pgagui/serve -run MetricsAreThose -update-metrics", file)
-	}
+	testfile.Golden(t, clitest.Repository("docs/reference/metrics.md"), got.metricsPage(rules))
 
 	used := map[string]bool{}
 	name := regexp.MustCompile(`\b(?:pgagui|process|go)_[a-z_]+\b`)
