@@ -30,6 +30,9 @@ func (c *Cluster) Front(ctx context.Context, w io.Writer) error {
 	front := frontWriter{}
 	err := front.read(ctx, c.nodes)
 	if err == nil {
+		front.routes, err = routes.Of()
+	}
+	if err == nil {
 		front.pins, err = c.Pins(ctx)
 	}
 	if err != nil {
@@ -48,6 +51,7 @@ type frontWriter struct {
 	roles      []string
 	types      []frontType
 	routines   []frontRoutine
+	routes     map[string]routes.Route
 	copies     []string
 
 	bytes.Buffer
@@ -304,9 +308,8 @@ func (f *frontWriter) sql() []byte {
 	for _, text := range f.copies {
 		f.line("%s;", strings.ReplaceAll(strings.TrimSpace(text), "agui_internal.bucket_of", "agui_front.bucket_of"))
 	}
-	all := routes.Of()
 	for _, routine := range f.routines {
-		f.routine(routine, all[routine.Name])
+		f.routine(routine, f.routes[routine.Name])
 	}
 	f.line("\n-- What is for all to call stays so; the rest is for the roles of the nodes.")
 	f.line("revoke execute on all functions in schema agui_front from public;")
@@ -315,7 +318,7 @@ func (f *frontWriter) sql() []byte {
 		f.line("    agui_front.begin_write(text), agui_front.learn(text), agui_front.pause(int), agui_front.next_node(text, timestamptz, int, boolean, text, text, text, text) to %s;", strings.Join(granted, ", "))
 	}
 	for _, routine := range f.routines {
-		if signature, isProxied := f.proxyOf(routine, all[routine.Name]); isProxied && len(routine.Roles) > 0 {
+		if signature, isProxied := f.proxyOf(routine, f.routes[routine.Name]); isProxied && len(routine.Roles) > 0 {
 			f.line("grant execute on function %s to %s;", signature, rolesText(routine.Roles))
 		}
 	}

@@ -131,7 +131,10 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := routes.Of()
+	all, err := routes.Of()
+	if err != nil {
+		t.Fatal(err)
+	}
 	made := 0
 	var carried []string
 	for _, f := range functions {

@@ -162,7 +162,8 @@ func TestRoles(t *testing.T) {
 
 var accessRoles = []string{"agui_reader", "agui_writer", "agui_worker", "agui_maintainer", "agui_recorder", "agui_diagnoser", "pg_monitor"}
 
-// Who may do what, as a table that changes only on purpose. A public object that only the owner may use is listed, too.
+// Who may do what, and what a function with the rights of the owner asks, as a table that changes only on purpose. A public object that only the owner may use
+// is listed, too.
 func TestPrivilegeMatrix(t *testing.T) {
 	t.Parallel()
 	rows, err := testdb.Pool(t).Query(t.Context(), `
@@ -177,7 +178,7 @@ func TestPrivilegeMatrix(t *testing.T) {
 			from pg_attribute join pg_class on pg_class.oid = attrelid
 			where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and attacl is not null
 			union all
-			select case prokind when 'p' then 'procedure ' else 'function ' end || oid::regprocedure || case when prosecdef then ' with the rights of the owner' else '' end,
+			select case prokind when 'p' then 'procedure ' else 'function ' end || oid::regprocedure || case when prosecdef then ' with the rights of the owner, asks ' || coalesce(nullif(array_to_string(`+fmt.Sprintf(asked, "pg_proc")+`, ', '), ''), 'nothing') else '' end,
 				coalesce(proacl, acldefault('f', proowner)), proowner
 			from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)
@@ -192,7 +193,7 @@ func TestPrivilegeMatrix(t *testing.T) {
 			) as grants
 		), 'owner')
 		from object
-		order by object.name collate "C"`)
+		order by object.name collate "C"`, asksForScopes)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,22 +1,27 @@
-// Sqlgen writes, from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema:
+// Sqlgen writes, from the queries of the Go side, sql/queries, those that sqlc reads, in which every name has its schema; and, from the
+// comments above the functions, who may call them:
 //
-//	go run ./internal/sqlgen           write bin/queries
-//	go run ./internal/sqlgen -check    fail when a released migration was changed
+//	go run ./internal/sqlgen           write bin/queries and sql/functions/core/privileges.sql
+//	go run ./internal/sqlgen -check    fail when a released migration was changed, or the privileges are not written
 //	go run ./internal/sqlgen -release  freeze the migrations as they are: write them to sql/schema, and their hashes to released.sum;
 //	                                   write what programs of the version send to sql/schema/testdata
 package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pgagui/pgagui/internal/migration"
 	"github.com/pgagui/pgagui/internal/qualify"
+	"github.com/pgagui/pgagui/sql/functions"
 )
 
 func main() {
@@ -62,6 +67,11 @@ func generate(folder string) error {
 		}
 		files[filepath.Join(target, filepath.Base(source))] = []byte(qualified)
 	}
+	_, privileges, err := writtenPrivileges(folder)
+	if err != nil {
+		return err
+	}
+	files[filepath.Join(folder, privilegesFile)] = privileges
 	return write(files)
 }
 
@@ -74,7 +84,51 @@ func write(files map[string][]byte) error {
 	return nil
 }
 
+const privilegesFile = "functions/core/privileges.sql"
+
+var listedRoutines = regexp.MustCompile(`(?s)(\n    listed \(grantee, routines\) as \(values\n).*?(    \),\n)`)
+
+// writtenPrivileges returns the file with agui_internal.expected_privileges as it is, and with what the functions say above them.
+func writtenPrivileges(folder string) (is, made []byte, err error) {
+	objects, err := functions.Objects(os.DirFS(filepath.Join(folder, "functions")))
+	if err != nil {
+		return nil, nil, err
+	}
+	byRole := map[string][]string{}
+	for _, object := range objects {
+		if object.Facts["role"] == "" {
+			continue
+		}
+		for role := range strings.SplitSeq(object.Facts["role"], ", ") {
+			grantee, isKnown := grantees[role]
+			if !isKnown {
+				return nil, nil, fmt.Errorf("%s: there is no role %q", object.Name, role)
+			}
+			byRole[grantee] = append(byRole[grantee], "'"+object.Name+"'")
+		}
+	}
+	var rows []string
+	for _, grantee := range slices.Sorted(maps.Keys(byRole)) {
+		var lines []string
+		for names := range slices.Chunk(slices.Sorted(slices.Values(byRole[grantee])), 4) {
+			lines = append(lines, "            "+strings.Join(names, ", "))
+		}
+		rows = append(rows, fmt.Sprintf("        ('%s', array[\n%s\n        ])", grantee, strings.Join(lines, ",\n")))
+	}
+	is, err = os.ReadFile(filepath.Join(folder, privilegesFile))
+	return is, listedRoutines.ReplaceAll(is, []byte("${1}"+strings.Join(rows, ",\n")+"\n${2}")), err
+}
+
+// grantees are those of the words of a comment: "-- role: reader, monitor". Without one a function that cannot write is for readers.
+var grantees = map[string]string{
+	"reader": "agui_reader", "writer": "agui_writer", "worker": "agui_worker", "maintainer": "agui_maintainer", "recorder": "agui_recorder",
+	"monitor": "pg_monitor", "none": "none",
+}
+
 func check(folder string) error {
+	if is, made, err := writtenPrivileges(folder); err != nil || !bytes.Equal(is, made) {
+		return errors.Join(err, errors.New(privilegesFile+" is not what the functions say above them (run: make generate)"))
+	}
 	return migration.CheckReleased(os.DirFS(filepath.Join(folder, "schema")))
 }
 

@@ -3,9 +3,7 @@ package testfile
 
 import (
 	"flag"
-	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -63,37 +61,12 @@ func only(t testing.TB, about, text, other string) {
 	}
 }
 
-var created = regexp.MustCompile(`(?m)^create (?:or replace )?(?:function|procedure|aggregate|view|type|domain) (agui(?:_internal)?\.\w+)`)
-
-// An SQLObject is a function, type or view of sql/functions.
-type SQLObject struct {
-	Name string // agui.append
-	Area string // api/append
-	Text string // its statement and those about it, up to the next object
-}
-
 // SQLObjects returns the objects of sql/functions.
-func SQLObjects(t testing.TB) []SQLObject {
+func SQLObjects(t testing.TB) []functions.Object {
 	t.Helper()
-	files, err := fs.Glob(functions.Files, "*/*.sql")
+	objects, err := functions.Objects(functions.Files)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var objects []SQLObject
-	for _, file := range files {
-		content, err := fs.ReadFile(functions.Files, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := string(content)
-		found := created.FindAllStringSubmatchIndex(text, -1)
-		for i, match := range found {
-			end := len(text)
-			if i+1 < len(found) {
-				end = found[i+1][0]
-			}
-			objects = append(objects, SQLObject{text[match[2]:match[3]], file[:len(file)-len(".sql")], text[match[0]:end]})
-		}
 	}
 	return objects
 }

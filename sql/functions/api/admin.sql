@@ -1,3 +1,4 @@
+-- role: maintainer; route: each node
 create or replace function agui.disable_chain(scope text default null)
 returns boolean
 language plpgsql
@@ -18,6 +19,7 @@ comment on function agui.disable_chain is
     'stay unchained; chained threads stay chained. Returns whether the chain was enabled. Requires '
     'agui_maintainer.';
 
+-- role: maintainer; route: each node
 create or replace function agui.enable_chain(scope text default null)
 returns boolean
 language plpgsql
@@ -40,6 +42,7 @@ comment on function agui.enable_chain is
     '--chain finds events that were changed, removed or reordered. A chained thread stays chained. '
     'Returns whether this call enabled it. Requires agui_maintainer.';
 
+-- route: merged
 create or replace function agui.heads(scope text default null)
 returns setof agui.chain_head
 language sql
@@ -57,6 +60,7 @@ comment on function agui.heads is
     'scopes): the seq of its last event, its hash and its time. A third party that keeps these rows can '
     'later prove what the log contained (pgagui verify --chain --heads).';
 
+-- route: front
 create or replace function agui.bucket(scope text, thread_id text)
 returns int
 language sql
@@ -70,6 +74,8 @@ comment on function agui.bucket is
     'agui.thread_key. agui.cluster_map() says which node has it. If the scope is pinned ("pgagui cluster '
     'pin"), its threads are in another one, which DETAIL of UI027 names.';
 
+-- Which node has a bucket is so for all scopes.
+-- role: reader, recorder; check: none; route: cluster
 create or replace function agui.cluster_map()
 returns json
 language sql
@@ -99,6 +105,7 @@ comment on function agui.cluster_map is
     'name, "buckets": [{"first", "last", "node", "epoch"}, …]}. Of two maps the greater epoch of a '
     'bucket is the newer one. A database that is no node has a null and an empty list.';
 
+-- route: cluster
 create or replace procedure agui.join_cluster(node text, map json default null, erasure_salt bytea default null)
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -143,6 +150,7 @@ comment on procedure agui.join_cluster is
     'call for a thread that another node has fails with UI027. For the owner. '
     'Errors: 55000 the database is another node, or has threads that the map gives to others.';
 
+-- route: cluster
 create or replace procedure agui.leave_cluster()
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -180,6 +188,7 @@ comment on procedure agui.leave_cluster is
     'owner. Errors: 55000 other nodes have some, or a move is in progress; 55P03 a step of an interrupted move is '
     'not committed yet.';
 
+-- role: maintainer; route: each node
 create or replace function agui.set_setting(name text, value text)
 returns void
 language plpgsql
@@ -242,6 +251,7 @@ comment on function agui.set_setting is
     'operator. '
     'Errors: 22023 unknown setting or invalid value.';
 
+-- route: each node
 create or replace procedure agui.disable_row_security()
 language sql
 set search_path = pg_catalog, pg_temp
@@ -253,6 +263,7 @@ comment on procedure agui.disable_row_security is
     'Turns row-level security off: every role that may read or write can do so in all scopes. The '
     'mappings of roles are kept for the next agui.enable_row_security(). For the owner.';
 
+-- route: each node
 create or replace procedure agui.enable_row_security()
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -285,6 +296,7 @@ comment on procedure agui.enable_row_security is
     'behind it. "pgagui migrate up --rls" waits only briefly and retries. '
     'agui.disable_row_security() reverts it. For the owner.';
 
+-- route: each node
 create or replace function agui.map_operator(role_name name)
 returns void
 language sql
@@ -299,6 +311,7 @@ comment on function agui.map_operator is
     'that serves all tenants, and of support staff. For the owner. '
     'Errors: 42704 unknown role.';
 
+-- route: each node
 create or replace function agui.map_pool(role_name name)
 returns void
 language sql
@@ -315,6 +328,7 @@ comment on function agui.map_pool is
     'transaction ends. If the setting is missing or empty, the role sees no threads. For the owner. '
     'Errors: 42704 unknown role.';
 
+-- route: each node
 create or replace function agui.map_tenant(role_name name, scope text)
 returns void
 language plpgsql
@@ -341,6 +355,7 @@ comment on function agui.map_tenant is
     'and agui_maintainer. For the owner. '
     'Errors: UI012 another scope has the same key, 22023 the scope is null, 42704 unknown role.';
 
+-- route: each node
 create or replace function agui.unmap_role(role_name name)
 returns boolean
 language plpgsql

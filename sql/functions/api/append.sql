@@ -1,3 +1,5 @@
+-- agui_recorder is for a server that records and follows for all scopes, and has another role for the rest.
+-- role: writer, recorder; route: one node
 create or replace function agui.append_many(
     thread_ids text[],
     run_ids    text[],
@@ -246,6 +248,7 @@ comment on function agui.append_many is
     'UI014 the thread was erased, UI016 the run was cut off, UI017 the log was rewound, UI021 '
     'RUN_STARTED names another thread (strict), UI027 another node of the cluster has the thread.';
 
+-- role: writer
 create or replace function agui.append(
     thread_id text,
     run_id    text,
@@ -325,6 +328,7 @@ comment on function agui.append is
     'another thread has the same key, UI014 the thread was erased, UI016 the run was cut off, '
     'UI017 the log was rewound, UI021 RUN_STARTED names another thread (strict).';
 
+-- role: maintainer
 create or replace function agui.import_events(
     thread_id text,
     run_id    text,

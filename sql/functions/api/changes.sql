@@ -1,3 +1,4 @@
+-- route: positions
 create or replace function agui.consume(consumer text, max_rows int default 1000, scope text default null)
 returns setof agui.consumed_run
 language plpgsql
@@ -28,6 +29,7 @@ comment on function agui.consume is
     'which a role with one scope may not be). Errors: UI024 the place is of another '
     'history of transactions, so the consumer has to begin again, UI011 max_rows is not from 1 to 10000.';
 
+-- route: positions
 create or replace function agui.changes(after text default null, max_rows int default 1000, scope text default null)
 returns setof agui.changed_run
 language plpgsql
@@ -108,6 +110,8 @@ comment on function agui.changes is
     'Errors: 22023 not a position, UI011 max_rows is not from 1 to 10000, UI024 the position is of '
     'another history of transactions, so begin again.';
 
+-- It says that a consumer is lost.
+-- role: reader, monitor; route: positions; never: UI024
 create or replace function agui.consumers()
 returns setof agui.consumer_place
 language plpgsql
@@ -173,6 +177,8 @@ comment on function agui.consumers is
     'Returns the consumers of the scopes that the role sees (those of all scopes only to a role that sees '
     'all, or is a member of pg_monitor), with their places and how many changes they are behind.';
 
+-- A consumer that it creates begins at the beginning.
+-- role: writer; route: position of thread; never: UI024
 create or replace function agui.mark_read(
     consumer text, thread_id text, seq bigint, thread_scope text default null, thread_uid uuid default null, scope text default null
 )
@@ -220,6 +226,7 @@ comment on function agui.mark_read is
     'Errors: 22023 not a name, or the thread is of another scope than the consumer, 42501 the role does '
     'not have the scope, UI012 another thread has the same key.';
 
+-- role: writer; route: positions
 create or replace function agui.move_consumer(consumer text, after text, scope text default null)
 returns void
 language plpgsql
@@ -257,6 +264,7 @@ comment on function agui.move_consumer is
     '(null: of all). Errors: 22023 not a position or not a name, UI024 the position is of another history of '
     'transactions, 42501 the role does not have the scope.';
 
+-- role: writer; route: positions
 create or replace function agui.remove_consumer(consumer text, scope text default null)
 returns boolean
 language plpgsql

@@ -88,6 +88,7 @@ comment on function agui.channel_history is
     'does. Returns no row for an unknown thread or checkpoint. '
     'Errors: UI008 an argument is null, UI012 another thread has the same key.';
 
+-- route: thread if named
 create or replace function agui.checkpoint_contents(
     thread_id     text default null,
     checkpoint_id text default null,
@@ -386,6 +387,7 @@ comment on function agui.load_checkpoint is
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 no thread, namespace or scope, or both id '
     'and run, UI012 another thread has the same key, UI019 unknown checkpoint (when one is named).';
 
+-- role: writer
 create or replace function agui.put_checkpoint(
     thread_id      text,
     checkpoint_id  text,
@@ -486,6 +488,7 @@ comment on function agui.put_checkpoint is
     'invalid arguments, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
     'thread was erased, 22023 invalid base64.';
 
+-- role: writer
 create or replace function agui.put_checkpoint_writes(
     thread_id     text,
     checkpoint_id text,
@@ -570,6 +573,7 @@ comment on function agui.put_checkpoint_writes is
     'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
     'base64.';
 
+-- role: writer
 create or replace function agui.remove_checkpoints(thread_id text, scope text default '')
 returns bigint
 language plpgsql
@@ -600,6 +604,7 @@ comment on function agui.remove_checkpoints is
     'log of the thread stays, and new checkpoints can be saved; agui.erase removes a thread for good. '
     'Errors: UI008 no thread or scope, UI012 another thread has the same key.';
 
+-- role: writer
 create or replace function agui.save_checkpoint(
     thread_id     text,
     checkpoint_id text,

@@ -1,3 +1,4 @@
+-- role: maintainer
 create or replace function agui.erase(thread_id text, reason text default null, scope text default '')
 returns agui.erasure
 language plpgsql
@@ -27,6 +28,8 @@ comment on function agui.erase is
     'contain parts of the thread for some time (docs/erasure.md). '
     'Errors: UI001 unknown thread, UI012 another thread has the same key, UI025 the thread is held.';
 
+-- It leaves held threads.
+-- role: maintainer; route: worker; never: UI025
 create or replace procedure agui.erase_older(
     older_than  interval,
     reason      text default null,
@@ -117,6 +120,7 @@ comment on procedure agui.erase_older is
     'no limit), or in time before statement_timeout. If a thread is locked by another transaction '
     'or fails, the others are still erased. Call it outside a transaction block.';
 
+-- role: maintainer
 create or replace function agui.lift_erasure(thread_id text, scope text default '')
 returns boolean
 language plpgsql

@@ -1,3 +1,4 @@
+-- route: medians
 create or replace function agui.agent_report(since timestamptz default null, until timestamptz default null, scope text default null)
 returns table (
     agent text, runs bigint, running bigint, finished bigint, interrupted bigint, cancelled bigint, failed bigint, cut_off bigint,
@@ -47,6 +48,7 @@ comment on function agui.agent_report is
     '95th percentile of how long they took and of how long the first piece of text took. scope: only '
     'of a scope (null: all that the role sees). As of the last call of agui.project().';
 
+-- route: merged
 create or replace function agui.day_report(since timestamptz default null, until timestamptz default null, scope text default null)
 returns table (day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric)
 language plpgsql
@@ -254,6 +256,7 @@ comment on function agui.last_errors is
     'Errors: UI001 unknown thread, UI002 unknown run, UI011 max_rows is out of range, UI012 '
     'another thread has the same key.';
 
+-- role: maintainer; route: each node
 create or replace function agui.map_usage(path text[], names jsonb default '{}', custom text default null)
 returns void
 language plpgsql
@@ -308,6 +311,7 @@ comment on function agui.map_usage is
     'runs. Requires agui_maintainer. '
     'Errors: 22023 no path, an empty name of the event or an unknown member, 42501 the role has not all scopes.';
 
+-- route: merged
 create or replace function agui.model_report(since timestamptz default null, until timestamptz default null, scope text default null)
 returns table (
     provider text, model text, runs bigint, input_tokens numeric, output_tokens numeric, total_tokens numeric,
@@ -395,6 +399,7 @@ comment on column agui.usage_fact.cache_write_input_tokens is 'A part of input_t
 comment on column agui.usage_fact.thread_key is 'Key of the thread.';
 comment on column agui.usage_fact.run_no is 'Number of the run in its thread.';
 
+-- route: medians
 create or replace function agui.tool_report(since timestamptz default null, until timestamptz default null, scope text default null)
 returns table (
     tool text, calls bigint, failed bigint, cut_off bigint, waiting bigint, median_duration interval, p95_duration interval, last_error text
@@ -512,6 +517,7 @@ comment on column agui.tool_fact.result_run_id is 'The run that brought the resu
 comment on column agui.tool_fact.thread_key is 'Key of the thread.';
 comment on column agui.tool_fact.run_no is 'Number of the run in its thread.';
 
+-- role: maintainer; route: each node
 create or replace function agui.unmap_usage()
 returns boolean
 language plpgsql
@@ -533,6 +539,7 @@ comment on function agui.unmap_usage is
     'Removes all mappings of agui.map_usage. Returns whether there was one. Requires agui_maintainer. '
     'Errors: 42501 the role has not all scopes.';
 
+-- route: merged
 create or replace function agui.waiting(max_rows int default 100, agent text default null, scope text default null)
 returns setof agui.interrupt_fact
 language plpgsql

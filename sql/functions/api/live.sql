@@ -1,3 +1,4 @@
+-- role: writer
 create or replace function agui.abandon(
     thread_id text,
     run_id    text,
@@ -70,6 +71,8 @@ comment on function agui.attach is
     'does not allow after_seq, UI017 the log ends before after_seq, UI022 a run is in quarantine, '
     'UI023 the fold exceeds a limit.';
 
+-- It has one shape, and begins at the beginning.
+-- never: UI013, UI017
 create or replace function agui.attach_part(
     thread_id  text,
     run_id     text default null,
@@ -117,6 +120,7 @@ comment on function agui.attach_part is
     'Errors: UI001 unknown thread, where a run is given, UI002 unknown run, UI008 invalid arguments, UI012 '
     'another thread has the same key, UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
+-- role: writer
 create or replace function agui.claim_run(
     thread_id text,
     run_id    text,
@@ -291,6 +295,7 @@ comment on function agui.get_agent_error is
     'kept it: one row or none. Only roles with agui_diagnoser get it; others get no row. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
+-- role: writer
 create or replace function agui.keep_agent_error(
     thread_id    text,
     run_id       text,
@@ -331,6 +336,7 @@ comment on function agui.keep_agent_error is
     'replaces it. agui.get_agent_error returns it. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
+-- role: writer, recorder; route: threads
 create or replace function agui.keep_alive(
     thread_ids text[],
     run_ids    text[],
@@ -444,6 +450,8 @@ comment on function agui.keep_alive is
     'Errors: UI008 invalid arguments, UI027 another node of the cluster has threads of the call, and '
     'no run of it was kept alive.';
 
+-- It returns these errors, for each thread.
+-- role: reader, recorder; route: threads; never: UI012, UI014, UI017
 create or replace function agui.poll(
     thread_ids  text[],
     after_seqs  bigint[],
@@ -593,6 +601,7 @@ comment on function agui.poll is
     'standbys and through connection poolers. '
     'Errors: UI008 arrays of different lengths.';
 
+-- role: writer
 create or replace function agui.release_claim(thread_id text, run_id text, claimant text, scope text default '')
 returns boolean
 language plpgsql
@@ -617,6 +626,7 @@ comment on function agui.release_claim is
     'one of this claimant; false is no error, so the call can be repeated. '
     'Errors: UI012 another thread has the same key.';
 
+-- role: writer
 create or replace function agui.request_stop(
     thread_id text,
     run_id    text default null,

@@ -435,6 +435,7 @@ comment on function agui.replay is
     'thread has the same key, UI013 unknown shape, UI022 a run is in quarantine, UI023 the fold '
     'exceeds a limit.';
 
+-- route: any node
 create or replace function agui.json_patch(doc jsonb, patch jsonb)
 returns jsonb
 language plpgsql
@@ -464,6 +465,7 @@ comment on function agui.json_patch is
 
 -- array_append is written in C and takes constant time. A transition function in SQL or PL/pgSQL
 -- would copy the collected array for every row.
+-- route: missing
 create or replace aggregate agui.json_patch_agg(patch jsonb) (
     sfunc = array_append,
     stype = jsonb[],

@@ -1,3 +1,5 @@
+-- It leaves held threads.
+-- role: maintainer; route: worker; never: UI025
 create or replace procedure agui.apply_retention(max_threads int default null, max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
@@ -85,6 +87,7 @@ comment on procedure agui.apply_retention is
     'thread is locked by another transaction or fails, the others are still done. Call it outside a '
     'transaction block. Requires agui_maintainer.';
 
+-- role: maintainer
 create or replace function agui.lift_hold(thread_id text, scope text default '')
 returns boolean
 language plpgsql
@@ -105,6 +108,7 @@ comment on function agui.lift_hold is
     'agui_maintainer. '
     'Errors: UI012 another thread has the same key.';
 
+-- role: maintainer; route: each node
 create or replace function agui.remove_retention(action text, scope text default null)
 returns boolean
 language plpgsql
@@ -126,6 +130,7 @@ comment on function agui.remove_retention is
     'Removes a rule of agui.set_retention, of a scope or (null) for all scopes. Returns whether there '
     'was one. Requires agui_maintainer.';
 
+-- role: maintainer
 create or replace function agui.set_hold(thread_id text, reason text, scope text default '')
 returns agui.hold
 language plpgsql
@@ -164,6 +169,7 @@ comment on function agui.set_hold is
     'agui.lift_hold. A second call replaces the reason. Requires agui_maintainer. '
     'Errors: 22023 no reason, UI001 unknown thread, UI012 another thread has the same key.';
 
+-- role: maintainer; route: each node
 create or replace function agui.set_retention(action text, older_than interval, scope text default null)
 returns agui.retention
 language plpgsql

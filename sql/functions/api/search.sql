@@ -1,3 +1,4 @@
+-- role: maintainer; route: each node
 create or replace function agui.disable_search()
 returns boolean
 language plpgsql
@@ -20,6 +21,7 @@ comment on function agui.disable_search is
     'Turns agui.search off and removes what it needs. Returns whether it was on. Requires agui_maintainer. '
     'Errors: 42501 the role has not all scopes.';
 
+-- role: maintainer; route: each node
 create or replace function agui.enable_search(language text default 'simple')
 returns void
 language plpgsql
@@ -60,6 +62,8 @@ comment on function agui.enable_search is
     'as much space as the log. Requires agui_maintainer. '
     'Errors: 22023 unknown language, 42501 the role has not all scopes.';
 
+-- A run that cannot be folded has no texts.
+-- route: merged; never: UI022, UI023
 create or replace function agui.search(
     query    text,
     role     text default null,

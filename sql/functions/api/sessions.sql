@@ -130,6 +130,7 @@ comment on function agui.session_messages is
 -- A user message begins a run, as its input. The messages up to the next user message are what the
 -- run did. An error ends the run.
 -- Texts are guarded here (agui_internal.json_guard), except in the events that are returned.
+-- route: any node
 create or replace function agui.session_runs(thread_id text, messages json, run_prefix text default 'session-run-')
 returns setof agui.session_run
 language plpgsql
@@ -352,6 +353,7 @@ comment on function agui.load_session_state is
     'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
     'scope, UI012 another thread has the same key.';
 
+-- route: threads
 create or replace function agui.load_sessions(thread_ids text[], run_ids text[] default null, scope text default '')
 returns json
 language plpgsql
@@ -407,6 +409,7 @@ comment on function agui.load_session is
     'Errors: UI001 unknown thread, UI002 unknown run (when one is named), UI008 no thread or no '
     'scope, UI012 another thread has the same key.';
 
+-- role: writer
 create or replace function agui.remove_session_state(
     thread_id text,
     key       text,
@@ -447,6 +450,7 @@ comment on function agui.remove_session_state is
     'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
     'version is current, which DETAIL has as {"currentVersion": N}.';
 
+-- role: writer; route: thread
 create or replace function agui.save_session(session json, scope text default '')
 returns json
 language plpgsql
@@ -470,6 +474,7 @@ comment on function agui.save_session is
     'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
     'version is current, which DETAIL has as {"currentVersion": N}.';
 
+-- role: writer; route: one node
 create or replace function agui.save_sessions(sessions json, scope text default '')
 returns json
 language plpgsql
@@ -567,6 +572,7 @@ comment on function agui.save_sessions is
     'exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI018 another '
     'version is current, which DETAIL has as {"currentVersion": N}.';
 
+-- role: writer
 create or replace function agui.save_session_state(
     thread_id text,
     key       text,

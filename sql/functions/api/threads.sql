@@ -27,6 +27,7 @@ comment on function agui.get_thread is
     'Returns a thread as agui.threads shows it. '
     'Errors: UI001 unknown thread, UI012 another thread has the same key.';
 
+-- route: merged
 create or replace function agui.list_runs(
     status   text[] default '{failed,cut_off}',
     since    timestamptz default null,
@@ -164,6 +165,7 @@ comment on function agui.list_runs is
     'each the batch with its end. '
     'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
+-- role: writer
 create or replace function agui.set_thread(
     thread_id text,
     title     text default null,
@@ -256,6 +258,7 @@ comment on function agui.set_thread is
     'bytes, metadata over 64 KB, UI012 another thread has the same key, UI014 the thread was '
     'erased, 22023 metadata is not an object.';
 
+-- route: merged
 create or replace function agui.threads(
     agent    text default null,
     archived boolean default false,
@@ -288,6 +291,7 @@ comment on function agui.threads is
     'shows whether more follow. '
     'Errors: UI011 max_rows is out of range, 22023 unknown status or invalid cursor.';
 
+-- route: merged
 create or replace function agui.thread_page(
     agent    text default null,
     archived boolean default false,

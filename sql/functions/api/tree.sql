@@ -69,6 +69,8 @@ comment on function agui.answered is
     'breaks off answers nothing. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
+-- It asks for the head, not for a run by its id.
+-- never: UI002
 create or replace function agui.branches(thread_id text, scope text default '')
 returns setof agui.branch
 language plpgsql
@@ -171,6 +173,8 @@ comment on function agui.children is
     'the roots of the thread. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
+-- It asks for the head, not for a run by its id.
+-- never: UI002
 create or replace function agui.head(thread_id text, scope text default '')
 returns text
 language sql
@@ -310,6 +314,8 @@ comment on function agui.lineage is
     'Returns the runs from the root to a run (null: to the head), root first. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key.';
 
+-- It asks for the head, not for a run by its id.
+-- never: UI002
 create or replace function agui.runs(thread_id text, scope text default '')
 returns setof agui.run_info
 language plpgsql

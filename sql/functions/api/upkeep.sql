@@ -1,3 +1,4 @@
+-- role: worker; route: worker
 create or replace procedure agui.compact(
     max_runs   int default null,
     max_time   interval default null,
@@ -186,6 +187,7 @@ comment on procedure agui.compact is
     'agui.compact or pgagui compact is in progress. Call it outside a transaction block, for '
     'example from pg_cron. Errors: UI023 the fold of a run exceeds a limit.';
 
+-- role: worker; route: worker
 create or replace procedure agui.repack(
     max_runs   int default null,
     max_time   interval default null,
@@ -312,6 +314,7 @@ comment on procedure agui.repack is
     'raised at the end. A thread that another transaction holds is postponed. Call it outside a '
     'transaction block.';
 
+-- role: worker; route: worker
 create or replace procedure agui.compact_running(every_events int default 1000, max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
@@ -408,6 +411,7 @@ comment on procedure agui.compact_running is
     'notice, on a standby and while another call is in progress. Call it outside a transaction '
     'block. Errors: UI022 a run is in quarantine, UI023 the fold exceeds a limit.';
 
+-- route: each node
 create or replace procedure agui.grant_access()
 language plpgsql
 set search_path = pg_catalog, pg_temp
@@ -480,6 +484,8 @@ comment on procedure agui.grant_access is
     'may not do. The migrations call it, and so does "pgagui migrate up" if there is nothing to '
     'migrate, for example after a restore on another server.';
 
+-- A run that cannot be folded has no texts.
+-- role: worker; route: worker; never: UI022, UI023
 create or replace procedure agui.project(max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
@@ -538,6 +544,7 @@ comment on procedure agui.project is
     'a standby and while another call is in progress. Call it outside a transaction block. Errors: '
     '42501 the role has not all scopes, 55P03 another role holds the lock of the job.';
 
+-- role: worker; route: worker
 create or replace procedure agui.reap(max_runs int default null, max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
@@ -637,6 +644,7 @@ comment on procedure agui.reap is
     'listed in agui.quarantine, and the error is raised at the end. Call it outside a transaction '
     'block.';
 
+-- role: maintainer; route: each node
 create or replace function agui.rebuild_facts()
 returns void
 language plpgsql
@@ -655,6 +663,8 @@ comment on function agui.rebuild_facts is
     'Until then the facts stay as they are. '
     'Errors: 42501 the role has not all scopes.';
 
+-- It asks for the head, not for a run by its id.
+-- role: maintainer; never: UI002
 create or replace function agui.rebuild_snapshots(thread_id text, scope text default '')
 returns bigint
 language plpgsql
@@ -718,6 +728,7 @@ comment on function agui.rebuild_snapshots is
     'Errors: UI001 unknown thread, UI012 another thread has the same key, UI015 the log is '
     'damaged, so nothing is changed, UI023 the fold exceeds a limit.';
 
+-- role: worker; route: thread if named
 create or replace function agui.retry(job text default null, thread_id text default null, scope text default '')
 returns bigint
 language plpgsql
@@ -758,6 +769,8 @@ comment on function agui.retry is
     'role. Returns the number of entries. '
     'Errors: UI012 another thread has the same key.';
 
+-- It asks for no run by its id, and a fold that ends is a problem that it names.
+-- never: UI002, UI022, UI023
 create or replace function agui.verify(thread_id text, scope text default '')
 returns setof agui.verify_row
 language plpgsql

@@ -48,6 +48,7 @@ comment on column agui.held_thread.held_at is 'Since when.';
 comment on column agui.held_thread.held_by is 'The role that was logged in.';
 comment on column agui.held_thread.thread_key is 'Key of the thread.';
 
+-- role: reader, monitor; route: merged
 create or replace function agui.lag(exact boolean default false)
 returns agui.lag_row
 language plpgsql
@@ -183,6 +184,7 @@ comment on column agui.setting.min_value is 'Smallest permitted value.';
 comment on column agui.setting.max_value is 'Largest permitted value.';
 comment on column agui.setting.description is 'Effect of the setting.';
 
+-- role: reader, monitor; route: merged
 create or replace function agui.stats(exact boolean default false)
 returns agui.stats_row
 language plpgsql

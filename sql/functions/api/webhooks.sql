@@ -1,3 +1,4 @@
+-- role: maintainer; route: each node
 create or replace function agui.add_webhook(
     name text, url text, kinds text[] default null, secret text default null, scope text default null
 )
@@ -53,6 +54,7 @@ comment on function agui.add_webhook is
     'null makes a random one. Requires agui_maintainer. '
     'Errors: 22023 name, URL, kinds or secret are not valid, or there is a webhook of this name.';
 
+-- role: maintainer; route: each node
 create or replace function agui.drop_webhook_failures(webhook text, event_id text default null)
 returns bigint
 language plpgsql
@@ -79,6 +81,7 @@ comment on function agui.drop_webhook_failures is
     'Removes requests from agui.webhook_failures(): one, or (null) all of the webhook. They are not '
     'sent any more. Returns how many. Requires agui_maintainer.';
 
+-- role: maintainer; route: each node
 create or replace function agui.enable_webhook(name text, enabled boolean default true)
 returns boolean
 language plpgsql
@@ -100,6 +103,7 @@ comment on function agui.enable_webhook is
     'unless it is older than 30 days. Returns false if there is no such webhook. Requires '
     'agui_maintainer.';
 
+-- role: maintainer; route: each node
 create or replace function agui.remove_webhook(name text)
 returns boolean
 language plpgsql
@@ -118,6 +122,7 @@ comment on function agui.remove_webhook is
     'Removes a webhook, with its requests that wait or have failed. Returns false if there is no such '
     'webhook. Requires agui_maintainer.';
 
+-- role: maintainer; route: each node
 create or replace function agui.retry_webhook_failures(webhook text, event_id text default null)
 returns bigint
 language plpgsql
@@ -143,6 +148,7 @@ comment on function agui.retry_webhook_failures is
     'Makes requests of agui.webhook_failures() due at once, with as many attempts as at first: one, or '
     '(null) all of the webhook. Returns how many. Requires agui_maintainer.';
 
+-- role: maintainer; route: each node
 create or replace function agui.rotate_webhook_secret(name text, secret text default null, keep_old interval default '1 day')
 returns text
 language plpgsql
@@ -179,6 +185,7 @@ comment on function agui.rotate_webhook_secret is
     'meanwhile. Returns null if there is no such webhook. Requires agui_maintainer. '
     'Errors: 22023 the secret or keep_old is not valid.';
 
+-- role: maintainer; route: each node
 create or replace function agui.take_over_webhooks(name text default null)
 returns bigint
 language plpgsql
@@ -205,6 +212,8 @@ comment on function agui.take_over_webhooks is
     'that the dump comes from may do so. Call it only if that one is gone. Returns the number of '
     'webhooks that it did not send before. Requires agui_maintainer.';
 
+-- URLs are for operators.
+-- role: maintainer; route: each node
 create or replace function agui.webhook_failures(webhook text default null, max_rows int default 1000)
 returns setof agui.webhook_failure
 language plpgsql
@@ -233,6 +242,8 @@ comment on function agui.webhook_failures is
     'sends them at once, agui.drop_webhook_failures removes them; 30 days after the end of the run '
     'they are removed anyway. Requires agui_maintainer.';
 
+-- URLs are for operators.
+-- role: maintainer; route: each node
 create or replace function agui.webhooks()
 returns setof agui.webhook_info
 language plpgsql

@@ -101,6 +101,8 @@ comment on function agui_internal.database_identity is
     'promoted has the same, too. If the server does not say which cluster it is (agui_internal.epoch), '
     'only the database is compared.';
 
+-- It returns tombstones of erased threads.
+-- role: none
 create or replace function agui_internal.erased_after(
     changed_in xid8, thread_key uuid, run_no int, max_rows int, low uuid, high uuid
 )

@@ -139,6 +139,8 @@ comment on function agui_internal.place_of_thread is
     'Where a thread is, for DETAIL of UI027: node, and the bucket with its epoch. ofThread: that holds '
     'for this thread alone, and not for its bucket.';
 
+-- Which node has a bucket is so for all scopes.
+-- check: none
 create or replace function agui_internal.bucket_of_thread(thread_key uuid)
 returns int
 language plpgsql

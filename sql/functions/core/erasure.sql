@@ -33,6 +33,8 @@ comment on function agui_internal.own_erased_keys is
     'The range of keys in agui.erasure of the threads that the calling role may change: all '
     'without row-level security; nulls: none.';
 
+-- It returns tombstones of erased threads.
+-- role: none
 create or replace function agui_internal.erased_range(inout low uuid, inout high uuid)
 language plpgsql
 stable
@@ -95,6 +97,8 @@ comment on function agui_internal.erased_at is
     'Readers of threads may call it for a thread whose name they have; agui.erasure itself is for '
     'maintainers.';
 
+-- It computes keys of erased threads.
+-- role: none
 create or replace function agui_internal.uid_of_thread(thread_key uuid, thread_uid uuid)
 returns uuid
 language sql
@@ -107,6 +111,8 @@ comment on function agui_internal.uid_of_thread is
     'The id by which copies recognize a thread once it is erased: agui.thread.thread_uid; for a thread '
     'from before there was one, its key in agui.erasure. For the owner only, as agui_internal.erasure_key.';
 
+-- It computes keys of erased threads.
+-- role: none
 create or replace function agui_internal.erasure_key(thread_key uuid)
 returns uuid
 language plpgsql

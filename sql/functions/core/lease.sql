@@ -46,6 +46,8 @@ comment on function agui_internal.is_newly_promoted is
     'Whether the server was promoted and neither agui.keep_alive nor agui.reap has been called '
     'since. Until then the leases do not count.';
 
+-- That the server is up is so for all scopes.
+-- role: worker; check: none
 create or replace function agui_internal.note_uptime(is_writer boolean)
 returns void
 language plpgsql

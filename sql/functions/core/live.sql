@@ -135,6 +135,7 @@ comment on function agui_internal.find_claim is
     'Deletes the claims of the thread whose lease has ended. UI006: another run is claimed, and '
     'neither the claim nor this run is parallel. The caller holds the lock of the thread.';
 
+-- role: worker
 create or replace function agui_internal.forget_claims()
 returns void
 language sql
@@ -189,6 +190,7 @@ comment on function agui_internal.has_input is
     'events must have the same bytes. One in RUN_STARTED must have the same value, because agents '
     'write it anew.';
 
+-- role: worker
 create or replace function agui_internal.reap_run(thread_key uuid, run_no int)
 returns bigint
 language plpgsql

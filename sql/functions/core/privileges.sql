@@ -114,39 +114,64 @@ as $$
         (array['select'], array['table agui.erasure'], array['agui_maintainer']),
         (array['select'], array['table agui.agent_error'], array['agui_diagnoser'])
     ),
-    changer (grantee, routines) as (
-        values
-            ('agui_writer', array[
-                'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run', 'agui.keep_agent_error', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer', 'agui.put_checkpoint',
-                'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_consumer', 'agui.remove_session_state', 'agui.request_stop',
-                'agui.save_checkpoint', 'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
-            ]),
-            ('agui_worker', array[
-                'agui.compact', 'agui.compact_running', 'agui.project', 'agui.reap', 'agui.repack', 'agui.retry',
-                -- The steps that the procedures and the jobs in Go share.
-                'agui_internal.add_messages', 'agui_internal.add_snapshot', 'agui_internal.apply_rules', 'agui_internal.begin_step',
-                'agui_internal.choose_thread_to_compact', 'agui_internal.choose_to_compact',
-                'agui_internal.compact_sequence', 'agui_internal.compact_running_run', 'agui_internal.drop_needless_snapshot',
-                'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends', 'agui_internal.forget_claims', 'agui_internal.forget_ended_runs',
-                'agui_internal.hold_thread', 'agui_internal.mark_compacted', 'agui_internal.note_attempt', 'agui_internal.note_failure',
-                'agui_internal.note_interruption', 'agui_internal.note_success', 'agui_internal.note_uptime', 'agui_internal.project_step', 'agui_internal.prune_snapshots', 'agui_internal.reap_run',
-                'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.settle_calls', 'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt',
-                'agui_internal.add_webhook_requests', 'agui_internal.claim_webhook_requests', 'agui_internal.note_webhook_request', 'agui_internal.webhook_endpoints'
-            ]),
-            -- For a server that records and follows for all scopes, and has another role for the rest.
-            ('agui_recorder', array['agui.append_many', 'agui.cluster_map', 'agui.keep_alive', 'agui.poll']),
-            ('agui_maintainer', array[
-                'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search', 'agui.enable_chain', 'agui.enable_search', 'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
-                'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots', 'agui.remove_retention', 'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.unmap_usage',
-                'agui_internal.archived_rows', 'agui_internal.begin_step', 'agui_internal.begin_unarchive', 'agui_internal.content_digests', 'agui_internal.erase_thread',
-                'agui_internal.finish_unarchive', 'agui_internal.retain_thread', 'agui_internal.unarchive_rows',
-                'agui_internal.begin_move', 'agui_internal.begin_move_step', 'agui_internal.fence_threads', 'agui_internal.forget_moved_threads', 'agui_internal.hand_over_buckets', 'agui_internal.keep_threads_of_scope', 'agui_internal.pin_scope', 'agui_internal.pins', 'agui_internal.readers_of_thread', 'agui_internal.receive_buckets',
-                'agui_internal.receive_readers', 'agui_internal.receive_thread',
-                'agui_internal.remove_moved_thread', 'agui_internal.take_back_thread', 'agui_internal.threads_of_scope_elsewhere',
-                'agui.add_webhook', 'agui.drop_webhook_failures', 'agui.enable_webhook', 'agui.remove_webhook', 'agui.retry_webhook_failures',
-                'agui.rotate_webhook_secret', 'agui.take_over_webhooks',
-                'agui.webhook_failures', 'agui.webhooks', 'agui_internal.webhook_endpoints'
-            ])
+    -- Whom the functions are for that say it above them ("-- role: writer"). internal/sqlgen writes these lines.
+    listed (grantee, routines) as (values
+        ('agui_maintainer', array[
+            'agui.add_webhook', 'agui.apply_retention', 'agui.disable_chain', 'agui.disable_search',
+            'agui.drop_webhook_failures', 'agui.enable_chain', 'agui.enable_search', 'agui.enable_webhook',
+            'agui.erase', 'agui.erase_older', 'agui.import_events', 'agui.lift_erasure',
+            'agui.lift_hold', 'agui.map_usage', 'agui.rebuild_facts', 'agui.rebuild_snapshots',
+            'agui.remove_retention', 'agui.remove_webhook', 'agui.retry_webhook_failures', 'agui.rotate_webhook_secret',
+            'agui.set_hold', 'agui.set_retention', 'agui.set_setting', 'agui.take_over_webhooks',
+            'agui.unmap_usage', 'agui.webhook_failures', 'agui.webhooks', 'agui_internal.archived_rows',
+            'agui_internal.begin_move', 'agui_internal.begin_move_step', 'agui_internal.begin_step', 'agui_internal.begin_unarchive',
+            'agui_internal.content_digests', 'agui_internal.erase_thread', 'agui_internal.fence_threads', 'agui_internal.finish_unarchive',
+            'agui_internal.forget_moved_threads', 'agui_internal.hand_over_buckets', 'agui_internal.keep_threads_of_scope', 'agui_internal.pin_scope',
+            'agui_internal.pins', 'agui_internal.readers_of_thread', 'agui_internal.receive_buckets', 'agui_internal.receive_readers',
+            'agui_internal.receive_thread', 'agui_internal.remove_moved_thread', 'agui_internal.retain_thread', 'agui_internal.take_back_thread',
+            'agui_internal.threads_of_scope_elsewhere', 'agui_internal.unarchive_rows', 'agui_internal.webhook_endpoints'
+        ]),
+        ('agui_reader', array[
+            'agui.cluster_map', 'agui.consumers', 'agui.lag', 'agui.poll',
+            'agui.stats', 'agui_internal.known_settings', 'agui_internal.refuse_damaged_log', 'agui_internal.webhook_states'
+        ]),
+        ('agui_recorder', array[
+            'agui.append_many', 'agui.cluster_map', 'agui.keep_alive', 'agui.poll'
+        ]),
+        ('agui_worker', array[
+            'agui.compact', 'agui.compact_running', 'agui.project', 'agui.reap',
+            'agui.repack', 'agui.retry', 'agui_internal.add_messages', 'agui_internal.add_snapshot',
+            'agui_internal.add_webhook_requests', 'agui_internal.apply_rules', 'agui_internal.begin_step', 'agui_internal.choose_thread_to_compact',
+            'agui_internal.choose_to_compact', 'agui_internal.claim_webhook_requests', 'agui_internal.compact_running_run', 'agui_internal.compact_sequence',
+            'agui_internal.drop_needless_snapshot', 'agui_internal.drop_snapshots', 'agui_internal.fill_title', 'agui_internal.find_ends',
+            'agui_internal.forget_claims', 'agui_internal.forget_ended_runs', 'agui_internal.hold_thread', 'agui_internal.mark_compacted',
+            'agui_internal.note_attempt', 'agui_internal.note_failure', 'agui_internal.note_interruption', 'agui_internal.note_success',
+            'agui_internal.note_uptime', 'agui_internal.note_webhook_request', 'agui_internal.project_step', 'agui_internal.prune_snapshots',
+            'agui_internal.reap_run', 'agui_internal.refuse_damaged_log', 'agui_internal.repack_run', 'agui_internal.settle_calls',
+            'agui_internal.split_inputs', 'agui_internal.split_thread_inputs', 'agui_internal.take_back_attempt', 'agui_internal.webhook_endpoints'
+        ]),
+        ('agui_writer', array[
+            'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run',
+            'agui.keep_agent_error', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer',
+            'agui.put_checkpoint', 'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints',
+            'agui.remove_consumer', 'agui.remove_session_state', 'agui.request_stop', 'agui.save_checkpoint',
+            'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread'
+        ]),
+        ('none', array[
+            'agui_internal.erased_after', 'agui_internal.erased_range', 'agui_internal.erasure_key', 'agui_internal.uid_of_thread'
+        ]),
+        ('pg_monitor', array[
+            'agui.consumers', 'agui.lag', 'agui.stats', 'agui_internal.known_settings',
+            'agui_internal.webhook_states'
+        ])
+    ),
+    -- All others that cannot write are for readers.
+    stated (routine, grantee) as (
+        select routine, listed.grantee
+        from listed
+        cross join unnest(listed.routines) as routine
+        union all
+        values ('agui_internal.installed', 'agui_reader'), ('agui_internal.installed', 'pg_monitor') -- which a migration makes
     )
     select privilege.name, object.name, grantee.name
     from rule
@@ -154,31 +179,16 @@ as $$
     cross join unnest(rule.objects) as object (name)
     cross join unnest(rule.grantees) as grantee (name)
     union all
-    select 'execute', format('routine %s', routine.oid::regprocedure), grantee.name
+    select 'execute', format('routine %s', routine.oid::regprocedure), coalesce(stated.grantee, 'agui_reader')
     from agui_internal.installed() as installed
     cross join unnest(installed.objects) as owned (object)
     join pg_namespace as namespace
         on namespace.nspname in ('agui', 'agui_internal')
     join pg_proc as routine
         on routine.pronamespace = namespace.oid and owned.object = format('routine %s.%s', namespace.nspname, routine.proname)
-    cross join lateral (
-        -- Functions that cannot write are for readers, except those that compute keys of erased
-        -- threads or return their tombstones, and those about webhooks, whose URLs and
-        -- secrets are for operators. pg_monitor gets agui.stats, agui.lag and agui.consumers, and the
-        -- functions that the command line calls.
-        select 'agui_reader'
-        where routine.provolatile <> 'v' and routine.proname not in ('erasure_key', 'uid_of_thread', 'erased_range', 'erased_after', 'archived_rows', 'content_digests', 'webhooks', 'webhook_failures', 'webhook_endpoints')
-        union all
-        select changer.grantee
-        from changer
-        where format('%s.%s', namespace.nspname, routine.proname) = any (changer.routines)
-        union all
-        select 'pg_monitor'
-        where routine.proname in (
-            'stats', 'lag', 'consumers', 'webhook_states', 'installed', 'known_settings'
-        )
-    ) as grantee (name)
-    where routine.prorettype <> 'trigger'::regtype
+    left join stated
+        on stated.routine = format('%s.%s', namespace.nspname, routine.proname)
+    where routine.prorettype <> 'trigger'::regtype and (stated.grantee <> 'none' or stated.grantee is null and routine.provolatile <> 'v')
 $$;
 
 comment on function agui_internal.expected_privileges is

@@ -134,6 +134,7 @@ comment on function agui_internal.setting_value is
 
 -- The only place of each default. TestLimitsAreTheSameInSQLAndGo compares those of folds with
 -- compaction.DefaultLimits.
+-- role: reader, monitor
 create or replace function agui_internal.known_settings()
 returns table (name text, default_value numeric, unit text, min_value numeric, max_value numeric, description text)
 language sql

@@ -402,6 +402,7 @@ comment on function agui_internal.key_on_this_node is
     'What agui_internal.own_thread_key (changes) and agui_internal.visible_thread_key return on a node of '
     'a cluster. UI027: another node has the thread.';
 
+-- route: front
 create or replace function agui.thread_key(scope text, thread_id text)
 returns uuid
 language sql
@@ -607,6 +608,8 @@ comment on function agui_internal.refuse_foreign is
     'Raises 42501 with the text of agui_internal.scope_refusal: the calling role does not have the '
     'scope that it wants to change. Does nothing without a key.';
 
+-- It names the role of the caller in a text.
+-- check: none
 create or replace function agui_internal.scope_refusal(thread_key uuid, scope text, out message text, out hint text)
 language plpgsql
 stable

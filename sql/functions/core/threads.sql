@@ -32,6 +32,7 @@
 --
 -- agui.verify finds a thread that is missing or behind its runs; agui.rebuild_snapshots repairs it.
 
+-- role: worker
 create or replace function agui_internal.fill_title(thread_key uuid)
 returns void
 language plpgsql

@@ -17,6 +17,7 @@
 -- - One step may produce something that the next can compact further. A stream that does not reach
 --   a fixed point is only repaired. So the function is idempotent.
 
+-- route: any node
 create or replace function agui.compact_events(events json, shape text default 'stream')
 returns json
 language plpgsql

@@ -20,6 +20,7 @@
 -- - What depends on the key or the database is computed again: prints of parts, the scope's half of
 --   keys, the salted key of tombstones, run.changed_in.
 
+-- role: maintainer
 create or replace function agui_internal.archived_rows(thread_key uuid, out table_name text, out item text)
 returns setof record
 language plpgsql
@@ -54,6 +55,7 @@ comment on function agui_internal.archived_rows is
     'The rows of a thread that an archive has (agui_internal.archived_tables), each as a JSON array '
     'of the texts of its values.';
 
+-- role: maintainer
 create or replace function agui_internal.begin_unarchive(scope text, thread_id text, created_at timestamptz)
 returns uuid
 language plpgsql
@@ -91,6 +93,7 @@ comment on function agui_internal.begin_unarchive is
     'agui_internal.unarchive_rows and ends with agui_internal.finish_unarchive. UI006: a run of it '
     'is claimed; UI008, UI011: its ids; UI014: it was erased; 23505: it exists.';
 
+-- role: maintainer
 create or replace function agui_internal.finish_unarchive(thread_key uuid, tables jsonb, digests jsonb)
 returns void
 language plpgsql
@@ -136,6 +139,7 @@ comment on function agui_internal.finish_unarchive is
     'they had in the source (agui_internal.content_digests), and agui_internal.verify_log finds no '
     'damage. XX001: otherwise. The caller then commits.';
 
+-- role: maintainer
 create or replace function agui_internal.content_digests(thread_key uuid, tables jsonb, with_log boolean default true)
 returns jsonb
 language plpgsql
@@ -243,6 +247,7 @@ comment on function agui_internal.rows_of_thread is
     'The condition for rows called stored that belong to the thread with the key $1, in a table of '
     'agui_internal.archived_tables, given its column made.';
 
+-- role: maintainer
 create or replace function agui_internal.unarchive_rows(thread_key uuid, table_name text, columns text[], items json)
 returns void
 language plpgsql

@@ -30,6 +30,7 @@
 --   once a thread. It sends statements together, because waiting for the server costs more than a
 --   short fold.
 
+-- role: worker
 create or replace function agui_internal.choose_thread_to_compact(from_at timestamptz, due_by timestamptz, passed_over uuid[])
 returns agui_internal.compaction_step
 language plpgsql
@@ -72,6 +73,7 @@ comment on function agui_internal.choose_thread_to_compact is
     'agui_internal.choose_to_compact does with whole_threads. Nulls: there is none. A job that does '
     'a thread at a time spends a quarter of the time of the server on choosing with that one.';
 
+-- role: worker
 create or replace function agui_internal.choose_to_compact(
     near         uuid,
     from_at      timestamptz,
@@ -420,6 +422,7 @@ comment on function agui_internal.sequence_to_compact is
     'that much more. max_runs (null: no limit) shortens it. bytes: the size of their log. is_noted: '
     'it is one run, with a note. ends_thread: the thread has no later run.';
 
+-- role: worker
 create or replace function agui_internal.compact_running_run(thread_key uuid, run_no int, stop_at timestamptz default null)
 returns void
 language plpgsql
@@ -455,6 +458,7 @@ comment on function agui_internal.compact_running_run is
     'mean. From stop_at on (null: no limit) it ends with a snapshot of a part of the run, from '
     'which the next call continues.';
 
+-- role: worker
 create or replace function agui_internal.compact_sequence(
     thread_key uuid,
     run_nos    int[],
@@ -733,6 +737,7 @@ comment on function agui_internal.previous_tip is
     'The youngest compacted run with a snapshot before the given one. It may have its snapshot '
     'only because it was the tip. Null: none.';
 
+-- role: worker
 create or replace function agui_internal.mark_compacted(
     thread_key uuid,
     run_nos    int[],
@@ -803,6 +808,7 @@ $$;
 comment on function agui_internal.lineage_behind is
     'The rows of the runs from a run to its ancestor base_no (0: to its root), both included.';
 
+-- role: worker
 create or replace function agui_internal.note_interruption()
 returns void
 language sql

@@ -15,6 +15,7 @@
 -- - Erase, repack and the split of inputs pass the triggers by a setting of the transaction
 --   (allow_log_change), which counts for the owner of the tables only.
 
+-- role: maintainer
 create or replace function agui_internal.erase_thread(thread_key uuid, reason text, older_than interval default null)
 returns agui.erasure
 language plpgsql

@@ -113,6 +113,7 @@ $$;
 comment on function agui_internal.open_interrupts is
     'The interrupts that a restore of a run has, expired ones too: of the run itself, or of one before it.';
 
+-- role: worker
 create or replace function agui_internal.project_step()
 returns int
 language plpgsql

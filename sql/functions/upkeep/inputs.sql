@@ -25,6 +25,7 @@
 --
 -- `go test ./jobs -run GrowingHistory -v` shows sizes.
 
+-- role: worker
 create or replace procedure agui_internal.split_inputs(max_time interval default null)
 language plpgsql
 -- A procedure with a SET clause cannot commit. So each transaction sets the path before it resolves
@@ -81,6 +82,7 @@ comment on procedure agui_internal.split_inputs is
     'Inputs that fail are listed in agui.quarantine and retried with backoff. Does nothing while '
     'another call is in progress. Call it outside a transaction block.';
 
+-- role: worker
 create or replace function agui_internal.split_thread_inputs(thread_key uuid, run_nos int[])
 returns boolean
 language plpgsql

@@ -41,6 +41,7 @@ comment on function agui_internal.allow_log_change is
     'stops allowing it. Only for agui_internal.repack_run, agui_internal.split_input and agui.erase, '
     'each just around its own change.';
 
+-- role: worker, maintainer
 create or replace function agui_internal.begin_step()
 returns void
 language plpgsql
@@ -72,6 +73,7 @@ $$;
 comment on function agui_internal.begin_step is
     'Makes the settings of each transaction of a job. They last until it ends.';
 
+-- role: worker
 create or replace function agui_internal.find_ends(max_runs int default 500)
 returns int
 language plpgsql
@@ -117,6 +119,7 @@ comment on function agui_internal.find_ends is
     'log: rows that were restored from a store without that column. Returns how many; 0: there are '
     'none, or their threads are being written to.';
 
+-- role: worker
 create or replace function agui_internal.forget_ended_runs(job text)
 returns void
 language sql
@@ -138,6 +141,7 @@ $$;
 comment on function agui_internal.forget_ended_runs is
     'Deletes the notes of a job for runs in progress if the run has ended since.';
 
+-- role: worker
 create or replace function agui_internal.hold_thread(thread_key uuid, step_no bigint default null)
 returns boolean
 language plpgsql
@@ -228,6 +232,7 @@ comment on function agui_internal.job_lock_id is
     'returns at once. 42501: the calling role sees no threads, so the job would silently do '
     'nothing.';
 
+-- role: worker
 create or replace function agui_internal.note_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
@@ -257,6 +262,7 @@ comment on function agui_internal.note_attempt is
     'processes as one get 0 attempts: if that fails, the job tries each of them alone, and the '
     'attempts at a run count from then on. Commit it before the job does so.';
 
+-- role: worker
 create or replace function agui_internal.note_failure(job text, thread_key uuid, code text, error text, run_nos int[])
 returns boolean
 language plpgsql
@@ -329,6 +335,7 @@ comment on function agui_internal.back_off is
     'The time of the next attempt at a run after so many attempts: one minute later, doubled with '
     'each attempt, at most one day.';
 
+-- role: worker
 create or replace function agui_internal.take_back_attempt(job text, thread_key uuid, run_nos int[])
 returns void
 language sql
@@ -352,6 +359,7 @@ $$;
 comment on function agui_internal.take_back_attempt is
     'Reverts agui_internal.note_attempt if the outcome does not concern the run.';
 
+-- role: worker
 create or replace function agui_internal.note_success(job text, thread_key uuid, run_nos int[])
 returns void
 language plpgsql
@@ -390,6 +398,7 @@ comment on function agui_internal.refuse_blocked is
     'Raises 55P03 if agui_internal.job_lock_problem gave a reason why the procedure cannot take '
     'the lock of its job.';
 
+-- role: reader, worker
 create or replace function agui_internal.refuse_damaged_log(thread_key uuid, run_no int)
 returns void
 language plpgsql

@@ -39,6 +39,7 @@
 -- - A bucket is not copied as a whole: copied rows would have to be hidden from lists and jobs
 --   until the end, and the pause would grow with what is written meanwhile.
 
+-- role: maintainer
 create or replace function agui_internal.begin_move(token bigint)
 returns boolean
 language plpgsql
@@ -64,6 +65,7 @@ comment on function agui_internal.begin_move is
     'move that were not committed yet. Returns false if another move is in progress. 55P03: such a step '
     'is still not committed.';
 
+-- role: maintainer
 create or replace function agui_internal.begin_move_step(token bigint)
 returns void
 language plpgsql
@@ -109,6 +111,7 @@ return hashtextextended('move threads of a cluster of pgagui', 0);
 comment on function agui_internal.move_lock_id is
     'The advisory lock that a session of a mover holds while its move is in progress (agui_internal.begin_move).';
 
+-- role: maintainer
 create or replace function agui_internal.fence_threads(thread_keys uuid[], to_node text)
 returns uuid[]
 language plpgsql
@@ -152,6 +155,7 @@ comment on function agui_internal.fence_threads is
     'Returns the threads that this holds for: those that are here, and of which no run is claimed. '
     '55P03: writers are in the way, 55000: the database is no node.';
 
+-- role: maintainer
 create or replace function agui_internal.forget_moved_threads(buckets int[])
 returns bigint
 language plpgsql
@@ -196,6 +200,7 @@ comment on function agui_internal.forget_moved_threads is
     'has although the map names another one: the mover has to move them, and call again. 55P03: writers '
     'are in the way, 55000: the database is no node.';
 
+-- role: maintainer
 create or replace function agui_internal.hand_over_buckets(buckets int[], to_node text)
 returns json
 language plpgsql
@@ -245,6 +250,7 @@ comment on function agui_internal.hand_over_buckets is
     'other node refuses new threads of them until it takes the map over '
     '(agui_internal.receive_buckets). 55000: the database is no node.';
 
+-- role: maintainer
 create or replace function agui_internal.pin_scope(scope text, bucket int, epoch bigint)
 returns boolean
 language plpgsql
@@ -299,6 +305,7 @@ comment on function agui_internal.pin_scope is
     'Returns false, and does nothing, while a run of the scope is claimed whose thread is not born. '
     '55P03: writers are in the way, 55000: the database is no node.';
 
+-- role: maintainer
 create or replace function agui_internal.keep_threads_of_scope(scope text)
 returns void
 language plpgsql
@@ -327,6 +334,7 @@ comment on function agui_internal.keep_threads_of_scope is
     'Notes the threads of a scope that are here as moved alone, so that they stay here when the scope is '
     'pinned. Called before agui_internal.pin_scope, which then finds few that are new.';
 
+-- role: maintainer
 create or replace function agui_internal.pins()
 returns json
 language plpgsql
@@ -347,6 +355,7 @@ comment on function agui_internal.pins is
     'The scopes that are or were pinned, as this node knows it: [{"scope", "bucket", "epoch"}, …]. Of two '
     'copies the greater epoch is the newer one; bucket null: the scope is no longer pinned.';
 
+-- role: maintainer
 create or replace function agui_internal.readers_of_thread(thread_key uuid)
 returns json
 language plpgsql
@@ -377,6 +386,7 @@ comment on function agui_internal.readers_of_thread is
     'What consumers and webhooks have noted of a thread, for agui_internal.receive_readers of the node '
     'that it is moved to.';
 
+-- role: maintainer
 create or replace function agui_internal.receive_buckets(map json, elsewhere json, erasures json)
 returns void
 language plpgsql
@@ -435,6 +445,7 @@ $$;
 comment on function agui_internal.set_buckets is
     'Takes the newer buckets of a map (agui.cluster_map) over.';
 
+-- role: maintainer
 create or replace function agui_internal.receive_readers(thread_key uuid, readers json)
 returns void
 language plpgsql
@@ -466,6 +477,7 @@ comment on function agui_internal.receive_readers is
     '(agui_internal.readers_of_thread), for those that this node has too. So no event is processed '
     'twice, and no end of a run is sent twice.';
 
+-- role: maintainer
 create or replace function agui_internal.receive_thread(scope text, thread_id text, created_at timestamptz)
 returns uuid
 language plpgsql
@@ -503,6 +515,7 @@ comment on function agui_internal.receive_thread is
     'this node already. Errors: those of '
     'agui_internal.begin_unarchive, 55000 the database is no node.';
 
+-- role: maintainer
 create or replace function agui_internal.remove_moved_thread(thread_key uuid)
 returns boolean
 language plpgsql
@@ -559,6 +572,7 @@ $$;
 comment on function agui_internal.forget_moved_thread is
     'Removes the row that says where a thread is, if the map says the same.';
 
+-- role: maintainer
 create or replace function agui_internal.take_back_thread(thread_key uuid)
 returns void
 language plpgsql
@@ -664,6 +678,7 @@ $$;
 comment on function agui_internal.threads_here is
     'The threads of buckets that this node has, behind a key, in the order of keys.';
 
+-- role: maintainer
 create or replace function agui_internal.threads_of_scope_elsewhere(scope text, to_node text)
 returns json
 language plpgsql

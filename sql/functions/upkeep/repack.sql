@@ -104,6 +104,7 @@ comment on function agui_internal.repack_after is
     'How long ago a run must have ended before its batches are joined: the setting '
     'agui.repack_after, by default 10 minutes.';
 
+-- role: worker
 create or replace function agui_internal.repack_run(
     thread_key uuid,
     run_no     int,

@@ -8,6 +8,7 @@
 -- which agui.verify checks, and their values share the parts of channels: a part could go only if
 -- all others were rewritten. remove_checkpoints removes all.
 
+-- role: maintainer
 create or replace function agui_internal.retain_thread(thread_key uuid, action text)
 returns boolean
 language plpgsql

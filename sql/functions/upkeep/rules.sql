@@ -12,6 +12,7 @@
 --   those of the database it is refused. So an older worker cannot store what the new rules do not
 --   say.
 
+-- role: worker
 create or replace function agui_internal.apply_rules()
 returns int
 language plpgsql
@@ -151,6 +152,8 @@ $$;
 comment on function agui_internal.threads_of_older_rules is
     'How many threads of the scopes of the caller wait for agui_internal.apply_rules.';
 
+-- How far the jobs are is so for all scopes.
+-- check: none
 create or replace function agui_internal.waits_for_rules(thread_key uuid)
 returns boolean
 language plpgsql

@@ -24,6 +24,7 @@
 -- - The result of a job's fold is trusted. agui.verify finds a snapshot that is not what the log
 --   says.
 
+-- role: worker
 create or replace function agui_internal.add_messages(
     thread_key  uuid,
     message_nos int[],
@@ -71,6 +72,7 @@ comment on function agui_internal.add_messages is
     'print: the content was patched and is printed as the reducer in SQL does. The caller holds '
     'the row of the thread.';
 
+-- role: worker
 create or replace function agui_internal.add_snapshot(
     thread_key  uuid,
     run_no      int,
@@ -112,6 +114,7 @@ comment on function agui_internal.add_snapshot is
     'printed as the reducer in SQL does. rules is the version of its rules; programs from before there '
     'were versions give none. The caller holds the row of the thread.';
 
+-- role: worker
 create or replace function agui_internal.prune_snapshots(thread_key uuid, from_no int default 1)
 returns int
 language plpgsql
@@ -160,6 +163,7 @@ comment on function agui_internal.prune_snapshots is
     'after it, became smaller (agui.repack). Programs of earlier versions give no run: all are weighed. '
     'Returns how many.';
 
+-- role: worker
 create or replace function agui_internal.drop_needless_snapshot(thread_key uuid, run_no int)
 returns boolean
 language plpgsql
@@ -326,6 +330,7 @@ comment on function agui_internal.is_worth_keeping is
     'all snapshots together stay smaller than the log, and a read folds no more than in proportion '
     'to what it returns.';
 
+-- role: worker
 create or replace function agui_internal.drop_snapshots(thread_key uuid, run_nos int[])
 returns void
 language plpgsql

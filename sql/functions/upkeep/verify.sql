@@ -879,6 +879,8 @@ $$;
 comment on function agui_internal.has_id_and_role is
     'Whether a message has the id and role that the row of its version says.';
 
+-- How far the jobs are is so for all scopes.
+-- check: none
 create or replace function agui_internal.waits_for_facts(thread_key uuid)
 returns boolean
 language plpgsql

@@ -25,6 +25,7 @@
 -- - After an upgrade of rules, a run that is corrected gets a row that says so instead of a
 --   request.
 
+-- role: worker
 create or replace function agui_internal.add_webhook_requests(
     webhook text, after text, moved_to text, scopes text[], thread_ids text[], run_ids text[]
 )
@@ -112,6 +113,7 @@ end;
 comment on function agui_internal.webhook_kind is
     'The kind (agui.webhook.kinds) of what a run with this status reports; null: it is in progress.';
 
+-- role: worker
 create or replace function agui_internal.claim_webhook_requests(webhook text, at timestamptz, until timestamptz, max_rows int)
 returns setof agui_internal.claimed_request
 language plpgsql
@@ -144,6 +146,7 @@ comment on function agui_internal.claim_webhook_requests is
     'Takes requests of a webhook that are due at a time, the longest due first, so that no other '
     'worker sends them until another time. None if another database sends them.';
 
+-- role: worker
 create or replace function agui_internal.note_webhook_request(
     webhook text, event_id text, attempts int, is_sent boolean, next_at timestamptz, outcome text, is_gone boolean
 )
@@ -188,6 +191,7 @@ $$;
 
 comment on function agui_internal.random_webhook_secret is 'A new secret for the signatures of a webhook.';
 
+-- role: worker
 create or replace function agui_internal.settle_calls()
 returns int
 language plpgsql
@@ -315,6 +319,8 @@ $$;
 comment on function agui_internal.webhook_body is
     'The body of the request of a webhook about a run, as it is now. kind as in agui.webhook.kinds; at: when it happened.';
 
+-- URLs and secrets are for operators.
+-- role: worker, maintainer
 create or replace function agui_internal.webhook_endpoints(at timestamptz)
 returns setof agui_internal.webhook_endpoint
 language plpgsql
@@ -339,6 +345,7 @@ $$;
 comment on function agui_internal.webhook_endpoints is
     'The webhooks with their secrets, and whether they have requests to send at a time.';
 
+-- role: reader, monitor
 create or replace function agui_internal.webhook_states()
 returns setof agui_internal.webhook_state
 language plpgsql
