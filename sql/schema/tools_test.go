@@ -11,7 +11,6 @@ import (
 	osexec "os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,66 +103,63 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 	t.Parallel()
 	const teamTables = `select coalesce(string_agg(relname, ' ' order by relname), '') from pg_class where relname like 'team\_%' and relkind = 'r'`
 	for name, chain := range map[string]struct {
-		scheme   string // the driver of golang-migrate
-		versions []uint
+		scheme    string // the driver of golang-migrate
+		oursFirst bool
+		versions  []uint
 	}{
-		"at version 1": {"postgres", []uint{1}},
-		"at version 2": {"pgx5", []uint{1, 2}},
-		"with times":   {"postgres", []uint{20260101120000, 20260301090000}},
+		"at version 1": {"postgres", true, []uint{1}},
+		"at version 2": {"pgx5", false, []uint{1, 2}},
+		"with times":   {"postgres", false, []uint{20260101120000, 20260301090000}},
 	} {
-		for _, oursFirst := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, ours first %t", name, oursFirst), func(t *testing.T) {
-				t.Parallel()
-				scheme, versions := chain.scheme, chain.versions
-				address := testdb.Empty(t)
-				pool := testdb.Connect(t, address)
-				theirs := golangMigrate(t, teamChain(t, versions...), address, scheme, "")
-				ours := documentedGolangMigrate(t, address, scheme)
-
-				steps := []*migrate.Migrate{theirs, ours}
-				if oursFirst {
-					slices.Reverse(steps)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme, versions := chain.scheme, chain.versions
+			address := testdb.Empty(t)
+			pool := testdb.Connect(t, address)
+			theirs := golangMigrate(t, teamChain(t, versions...), address, scheme, "")
+			ours := documentedGolangMigrate(t, address, scheme)
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
 				}
-				for _, engine := range steps {
-					if err := engine.Up(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				last := versions[len(versions)-1]
-				expectVersion(t, theirs, last)
-				expectVersion(t, ours, schema.Latest())
+			}
+			mustHaveTeamTables := func() {
+				t.Helper()
+				expectVersion(t, theirs, versions[len(versions)-1])
 				if got := testdb.Ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
 					t.Errorf("tables of the team: %s", got)
 				}
-				if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil || state.OtherTool {
-					t.Errorf("status: %+v, %v", state, err)
-				}
-				if err := schema.Up(t.Context(), address); err != nil {
-					t.Errorf("Up where golang-migrate has installed: %v", err)
-				}
+			}
 
-				if oursFirst {
-					if err := theirs.Down(); err != nil {
-						t.Fatal(err)
-					}
-					expectVersion(t, ours, schema.Latest())
-					if err := schema.Check(t.Context(), pool); err != nil {
-						t.Errorf("after the team's down: %v", err)
-					}
-					return
-				}
-				if err := ours.Down(); err != nil {
-					t.Fatal(err)
-				}
-				expectVersion(t, theirs, last)
-				if got := testdb.Ask[string](t, pool, teamTables); strings.Count(got, "team_") != len(versions) {
-					t.Errorf("tables of the team after our down: %s", got)
-				}
-				if err := schema.Check(t.Context(), pool); !errors.Is(err, schema.ErrNotInstalled) {
-					t.Errorf("after our down: %v", err)
-				}
-			})
-		}
+			if chain.oursFirst {
+				must(ours.Up())
+				must(theirs.Up())
+			} else {
+				must(theirs.Up())
+				must(ours.Up())
+			}
+			mustHaveTeamTables()
+			expectVersion(t, ours, schema.Latest())
+			if state, err := schema.Status(t.Context(), address); err != nil || state.Problem() != nil || state.OtherTool {
+				t.Errorf("status: %+v, %v", state, err)
+			}
+			if err := schema.Up(t.Context(), address); err != nil {
+				t.Errorf("Up where golang-migrate has installed: %v", err)
+			}
+
+			must(theirs.Down())
+			expectVersion(t, ours, schema.Latest())
+			if err := schema.Check(t.Context(), pool); err != nil {
+				t.Errorf("after the team's down: %v", err)
+			}
+			must(theirs.Up())
+			must(ours.Down())
+			mustHaveTeamTables()
+			if err := schema.Check(t.Context(), pool); !errors.Is(err, schema.ErrNotInstalled) {
+				t.Errorf("after our down: %v", err)
+			}
+		})
 	}
 }
 
@@ -257,12 +253,9 @@ func TestDownMigrationsKeepWhatUsersHaveSet(t *testing.T) {
 	} {
 		t.Run(table, func(t *testing.T) {
 			t.Parallel()
-			address := testdb.Empty(t)
+			address := testdb.New(t)
 			pool := testdb.Connect(t, address)
 			engine := documentedGolangMigrate(t, address, "pgx5")
-			if err := engine.Up(); err != nil {
-				t.Fatal(err)
-			}
 			testdb.Exec(t, pool, set)
 			var err error
 			for version := schema.Latest(); version > 0 && err == nil; version-- {

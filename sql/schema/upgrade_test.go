@@ -413,7 +413,7 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	if w.failure = call(`[{"type":"RUN_STARTED"}]`); w.failure != nil {
 		return
 	}
-	tick := time.Tick(5 * time.Millisecond) // as a model
+	tick := time.Tick(20 * time.Millisecond) // as a model
 	for !stop.Load() && w.failure == nil {
 		<-tick
 		w.failure = call(fmt.Sprintf(`[{"type":"CUSTOM","name":"n","value":%d}]`, w.written))
