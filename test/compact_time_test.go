@@ -70,10 +70,10 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 				do(`delete from agui.message_version`)
 				do(`update agui.run set log_bytes = null, n = null where log_bytes is not null`)
 			}
-			want := readers(t, pool)
+			want := restores(t, pool)
 			check := func(after string) {
 				t.Helper()
-				got := readers(t, pool)
+				got := restores(t, pool)
 				for _, reader := range slices.Sorted(maps.Keys(want)) {
 					if got[reader] != want[reader] {
 						t.Fatalf("after %s, %s:\n%s\nbefore:\n%s", after, reader, got[reader], want[reader])
@@ -146,7 +146,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			forget()
 			do(`update agui.run set status = 'running', last_seq = null, ended_at = null
 				where run_no = (select max(run_no) from agui.run as r where r.thread_key = run.thread_key)`)
-			want = readers(t, pool)
+			want = restores(t, pool)
 			for range 40 {
 				do(`call agui.compact_running(1, max_time => '1 microsecond')`)
 			}

@@ -318,7 +318,7 @@ func TestCompactionReadsTheLogOnce(t *testing.T) {
 // To erase many threads, each is looked at a few times, however many there are.
 func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
 	t.Parallel()
-	const threads = 1000
+	const threads = 200
 	for name, erase := range map[string]string{"Go": "", "SQL": `call agui.erase_older('1 microsecond')`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

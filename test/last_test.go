@@ -354,10 +354,8 @@ func TestLastMessagesHaveTheirPlaces(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
-			for thread := range 4 {
-				random := rand.New(rand.NewPCG(seed, uint64(thread)))
+			for thread := range streamsOfAKind(8) {
+				random := rand.New(rand.NewPCG(*firstSeed, uint64(thread)))
 				store := pgagui.New(pool, &pgagui.Config{Scope: "s"})
 				threadID := fmt.Sprint("thread", thread)
 				runs := conversation(t, store, threadID, random)
@@ -389,7 +387,7 @@ func TestLastEventsAreTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	random := rand.New(rand.NewPCG(*firstSeed, 1))
 	runs := conversation(t, store, "t", random)
 	for round := range 60 {
 		if round == 30 {
@@ -488,7 +486,7 @@ func TestToolCallsOfOneRun(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	random := rand.New(rand.NewPCG(*firstSeed, 1))
 	found := 0
 	for thread := range 3 {
 		threadID := fmt.Sprint("t", thread)
@@ -519,8 +517,8 @@ func TestLastErrorsAreThoseOfTheLog(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	random := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	for thread := range 4 {
+	random := rand.New(rand.NewPCG(*firstSeed, 1))
+	for thread := range streamsOfAKind(8) {
 		threadID := fmt.Sprint("t", thread)
 		runs := conversation(t, store, threadID, random)
 		// A run in progress, and one that was stopped.
