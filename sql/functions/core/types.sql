@@ -274,7 +274,7 @@ create type agui_internal.fold_change as (
 );
 
 comment on type agui_internal.fold_change is
-    'A change of a node of agui_internal.fold_events: ''open'' the first one, ''calls'' the first one '
+    'A change of a node of agui_internal.fold_segments: ''open'' the first one, ''calls'' the first one '
     'of a call of the message, ''grow'' a piece of its string, ''merge'' metadata, ''rename'' a call, '
     '''encrypt'' a value, ''patch'' a patch of an activity (guarded JSON), with the activityType (name) '
     'that it sets and the position of the previous patch of the same node (previous), ''patched'' the '
@@ -308,7 +308,7 @@ comment on type agui_internal.fold_message is
     'A message of an agui_internal.fold: its position from 1, id, role, and the message, guarded '
     '(agui_internal.json_guard).';
 
--- The small fields of a message or tool call while agui_internal.fold_events has the conversation
+-- The small fields of a message or tool call while agui_internal.fold_segments has the conversation
 -- taken apart. sql/functions/fold/nodes.sql draws the nodes. They are counted from 1; a link is the
 -- number of another node.
 create type agui_internal.fold_node as (
@@ -346,9 +346,9 @@ create type agui_internal.fold_node as (
 );
 
 comment on type agui_internal.fold_node is
-    'The small fields of a message or tool call of agui_internal.fold_events.';
+    'The small fields of a message or tool call of agui_internal.fold_segments.';
 
--- A step from agui_internal.fold_steps for agui_internal.fold_events. Each action uses some of the
+-- A step from agui_internal.fold_steps for agui_internal.fold_segments. Each action uses some of the
 -- columns:
 --
 --     start message      id, role, name, owner, metadata: a message that may exist already

@@ -1,7 +1,7 @@
 -- The reducer in SQL. The one in Go is compaction/; neither needs the other. docs/reducer.md lists
 -- what each type of event does.
 --
---    agui.batch          fold_steps                 fold_events                      fold_settle
+--    agui.batch          fold_steps                 fold_segments                    fold_settle
 --    ┌────────┐  events  ┌──────────────┐   steps   ┌────────────────────┐   nodes   ┌───────────┐
 --    │ {…},{…}│ ───────► │ one event:   │ ────────► │ the conversation:  │ ────────► │ nodes to  │
 --    │ {…},{…}│          │ is it valid, │  an       │ find, make, place, │  once a   │ messages  │
@@ -11,11 +11,13 @@
 --                                 agui_internal.fold ─┘◄───────────────────────────────────┘
 --                                 (messages, state, interrupts, open lanes)
 --
--- fold_events executes each step in phases:
+-- fold_events folds its segments in one piece or, with a time limit, the last one in several.
+-- fold_segments executes each step of a piece in phases:
 --   whole    a step for the whole conversation: a MESSAGES_SNAPSHOT, a limit, the end
 --   load     the messages so far become nodes (fold/nodes)
 --   find     the first node with the id of the step
---   make     a new message or call; or the node that was found is touched
+--   make     a new message or call; or a message becomes an activity; or the node that was found is
+--            touched
 --   place    a new message goes to the end or, as the result of a call, behind the message of the
 --            call
 --   change   what changes is recorded; fold_settle does it, node by node
@@ -27,12 +29,11 @@
 --   the conversation; the calls of a message are in the order of their nodes; the first `untouched`
 --   messages are those of `result`, in their places.
 -- - PL/pgSQL changes an element of an array variable in place, but copies an array that it passes
---   to a function which changes it. So all code that changes the arrays of nodes is in fold_events.
+--   to a function which changes it. So all code that changes the arrays of nodes in a step is in
+--   fold_segments.
 --   No step copies a large text, and a loop over a query mentions only what it unnests.
 -- - Strings are joined as guarded JSON text (core/json), never decoded and encoded. A message that
 --   no event changes stays untouched text.
--- - A fold with a time limit folds its last segment in pieces, keeps the nodes between them, and
---   applies pending patches, so that little is left when the time is over.
 -- - Hot helpers have no SET clause, which costs as much as they do, and qualify every name. Those
 --   in SQL are neither strict nor contain a query, so that they are inlined.
 -- - After a change: go test ./test -run 'Golden|Fold|ReducersAgree|Bytes|Patch|Limits|Linear', then
@@ -54,6 +55,57 @@ language plpgsql
 stable
 parallel safe
 set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    last  int := cardinality(run_nos);
+    until constant bigint := through_seqs[last];
+begin
+    if limits is null then
+        limits := agui_internal.limits_of_folds(agui_internal.rules());
+    end if;
+    loop
+        if stop_at is not null then
+            through_seqs[last] := agui_internal.fold_piece_end(thread_key, run_nos[last], after_seqs[last], until);
+        end if;
+        start := agui_internal.fold_segments(start, thread_key, run_nos, after_seqs, through_seqs, given, takes_input, limits);
+        exit when through_seqs[last] >= until is not false;
+        -- Before its RUN_STARTED has come, the result of a run cannot be continued from.
+        takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
+        exit when takes_input[last] is not true and clock_timestamp() >= stop_at;
+        run_nos := run_nos[last :];
+        after_seqs := through_seqs[last :];
+        through_seqs := after_seqs;
+        takes_input := takes_input[last :];
+        last := 1;
+    end loop;
+    return start;
+end
+$function$;
+
+comment on function agui_internal.fold_events is
+    'Applies the events of the runs of a lineage, one segment after the other, to the result of '
+    'the lineage before them. Segment i is the events of run run_nos[i] with after_seqs[i] < seq '
+    '<= through_seqs[i]; if the run number is null, it is the events of the JSON array given. If '
+    'takes_input says so, the first RUN_STARTED of the segment takes the input stored beside the '
+    'events. Patches of the state are left to agui_internal.fold_patched. From stop_at on (null: '
+    'no limit) it ends at the next piece of the last segment (agui_internal.fold_piece_end), and '
+    'through_seq says where. At least one piece is folded. limits: null reads them.';
+
+create or replace function agui_internal.fold_segments(
+    start agui_internal.fold,
+    thread_key uuid,
+    run_nos int[],
+    after_seqs bigint[],
+    through_seqs bigint[],
+    given json,
+    takes_input boolean[],
+    limits agui_internal.fold_limits
+)
+returns agui_internal.fold
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $function$
 declare
@@ -65,15 +117,9 @@ declare
     -- What counts towards the limits.
     size        bigint := start.size;   -- at the last check, minus what the run had brought by then
     spent       bigint := start.spent;  -- fuel used by the run, except for its events
-    state_costs boolean := false;       -- some pending patches may use fuel
-    nodes_cost  boolean := false;
-    waiting     bigint := 0;            -- size of the pending patches, in bytes
+    costs       boolean := false;       -- some pending patches may use fuel
+    state_costs boolean := false;       -- those of the state
     copied_ids  text[] := '{}';         -- changed by patches with copies since the last check
-
-    -- Pieces of the last segment, if there is a time limit.
-    last    int := cardinality(run_nos);
-    until   constant bigint := through_seqs[cardinality(run_nos)];
-    goes_on boolean;
 
     -- Fetched one by one: a loop over a query prefetches up to 50 rows, and each may be a state as
     -- large as a batch.
@@ -81,35 +127,28 @@ declare
         select * from agui_internal.fold_steps(thread_key, run_nos, after_seqs, through_seqs, given, takes_input, result.lanes, limits, result.message_ids);
 
     -- The conversation, while it is taken apart.
-    is_loaded     boolean := false;
-    has_places    boolean;      -- some messages have several places
-    loaded_count  int;
-    node_count    int;
+    nodes    agui_internal.fold_node[];  -- null: it is not
+    bodies   text[];   -- before the changes; guarded for a call or a head
+    contents text[];   -- of what is made here, and of activities, without pending patches
+    changes  agui_internal.fold_change[];
     message_count int;
     first_node    int;
     last_node     int;
     untouched     int;
     is_ranked     boolean;
     era           int;
-    nodes    agui_internal.fold_node[];
-    bodies   text[];   -- before the changes; guarded for a call or a head
-    contents text[];   -- of what is made here, and of activities, without pending patches
-    changes  agui_internal.fold_change[];
 
-    -- The index (agui_internal.fold_find). Loaded messages are searched by their ids until indexing
-    -- them pays.
-    seed        constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
-    buckets     jsonb[];
-    indexed     int;          -- nodes up to this one are indexed, except those that were loaded
-    loaded_keys jsonb;
-    searches    int;
-
-    -- The tool calls of messages that came whole get nodes only when a step needs them.
-    listed        int;        -- the calls of messages up to this node have nodes
-    has_unlisted  boolean;    -- other calls exist without nodes
-    lists_calls   boolean;    -- nodes are needed for them
-    loaded_text   text;       -- the text of the loaded messages, to search it for the id of a call
-    text_searches int;
+    -- The index (agui_internal.fold_find). Loaded messages are searched until indexing them pays,
+    -- and the tool calls of messages that came whole have nodes only when a step needs them.
+    seed         constant bigint := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+    buckets      jsonb[];
+    indexed      int;          -- nodes up to this one are indexed, except those that were loaded
+    loaded_keys  jsonb;
+    searches     int;
+    listed       int;          -- the calls of messages up to this node have nodes
+    has_unlisted boolean;      -- other calls exist without nodes
+    lists_calls  boolean;      -- nodes are needed for them
+    loaded_text  text;         -- the text of the loaded messages, to search it for the id of a call
 
     -- What the current step does.
     settles      boolean;     -- the nodes are put back together first
@@ -119,15 +158,6 @@ declare
     touched      int;         -- the node that it changes
     made         agui_internal.fold_node;
 begin
-    if limits is null then
-        limits := agui_internal.limits_of_folds(agui_internal.rules());
-    end if;
-    <<pieces>>
-    loop
-    if stop_at is not null then
-        through_seqs[last] := agui_internal.fold_piece_end(thread_key, run_nos[last], after_seqs[last], until);
-    end if;
-    goes_on := false;
     open steps;
     <<steps>>
     loop
@@ -151,7 +181,6 @@ begin
             when 'patch state' then
                 state_patches := array_append(state_patches, step.content);
                 state_costs := state_costs or step.costs;
-                waiting := waiting + octet_length(step.content);
                 if step.copies and array_position(copied_ids, '') is null then
                     copied_ids := array_append(copied_ids, '');
                     size := size + limits.document_bytes;
@@ -172,28 +201,14 @@ begin
 
             <<whole>>
             declare
-                is_large boolean;
-                applies  boolean := false;
+                ends     constant boolean := step.action in ('end run', 'end');
+                is_large constant boolean := (ends or step.action = 'look') and size + step.brought > limits.fold_bytes;
             begin
-                if step.action = 'list messages' then
-                    settles := is_loaded;
-                elsif step.action in ('look', 'end run', 'end') then
-                    if step.action = 'end' and through_seqs[last] < until then
-                        -- Before its RUN_STARTED has come, the result of a run cannot be continued
-                        -- from.
-                        takes_input[last] := takes_input[last] and agui_internal.awaits_start(thread_key, run_nos[last], through_seqs[last]);
-                        if takes_input[last] or clock_timestamp() < stop_at then
-                            step.action := 'end piece';
-                            goes_on := true;
-                            applies := waiting > (size + step.brought) / 4;
-                        end if;
-                    end if;
-                    is_large := size + step.brought > limits.fold_bytes;
-                    settles := is_loaded and (step.action = 'end' or step.action = 'end run' and nodes_cost or applies or is_large);
-                elsif not settles then
-                    exit whole;
+                if not settles then
+                    exit whole when not (ends or step.action in ('look', 'list messages'));
+                    settles := nodes is not null
+                        and (step.action in ('list messages', 'end') or step.action = 'end run' and costs or is_large);
                 end if;
-
                 if settles then
                     result.spent := spent;
                     result := agui_internal.fold_settle(
@@ -201,11 +216,11 @@ begin
                         first_node => first_node, untouched => untouched, limits => limits
                     );
                     spent := result.spent;
+                    nodes := null;
+                    costs := false;
                     if spent > limits.fold_fuel then
                         perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_fuel', limits.fold_fuel, spent);
                     end if;
-                    is_loaded := false;
-                    nodes_cost := false;
                 end if;
 
                 if step.action in ('show activity', 'patch activity') then
@@ -230,7 +245,7 @@ begin
                     continue steps;
                 end if;
 
-                if step.action in ('end run', 'end') and state_costs or applies or is_large then
+                if ends and state_costs or is_large then
                     result.state_patches := state_patches;
                     result.spent := spent;
                     result := agui_internal.fold_patched(result, limits);
@@ -238,12 +253,9 @@ begin
                     state_patches := '{}';
                     state_costs := false;
                 end if;
-                if applies or is_large then
+                if is_large then
                     size := agui_internal.fold_size(result) - step.brought;
                     copied_ids := '{}';
-                    waiting := 0;
-                end if;
-                if is_large then
                     if size + step.brought > limits.fold_bytes then
                         perform agui_internal.refuse_fold(thread_key, run_nos, step.seq, 'fold_bytes', limits.fold_bytes, size + step.brought);
                     end if;
@@ -267,49 +279,49 @@ begin
 
             -- Load: take the conversation apart.
 
-            if not is_loaded then
-                has_places := (select count(distinct number) < count(number) from unnest(result.message_nos) as number);
-                nodes := agui_internal.fold_loaded_nodes(result.roles, result.message_nos, has_places);
-                bodies := result.bodies;
-                contents := array[null];
-                changes := '{}';
-                loaded_count := cardinality(result.bodies);
-                node_count := loaded_count;
-                message_count := loaded_count;
-                first_node := case when loaded_count > 0 then 1 end;
-                last_node := nullif(loaded_count, 0);
-                -- A message that has several places gets a new number.
-                untouched := case when has_places then 0 else loaded_count end;
-                is_ranked := false;
-                era := 1;
+            if nodes is null then
+                <<load>>
+                declare
+                    has_places constant boolean := (select count(distinct number) < count(number) from unnest(result.message_nos) as number);
+                begin
+                    nodes := agui_internal.fold_loaded_nodes(result.roles, result.message_nos, has_places);
+                    bodies := result.bodies;
+                    contents := array[null];
+                    changes := '{}';
+                    message_count := cardinality(nodes);
+                    first_node := case when message_count > 0 then 1 end;
+                    last_node := nullif(message_count, 0);
+                    -- A message that has several places gets a new number.
+                    untouched := case when has_places then 0 else message_count end;
+                    is_ranked := false;
+                    era := 1;
 
-                buckets := '{}';
-                indexed := loaded_count;
-                -- Such an id may still be guarded, so it is ambiguous.
-                loaded_keys := case
-                    when strpos(array_to_string(result.message_ids, ''), '\') > 0
-                        then agui_internal.fold_loaded_keys(result.message_ids, result.bodies)
-                end;
-                searches := 0;
-
-                listed := 0;
-                has_unlisted := loaded_count > 0;
-                lists_calls := false;
-                loaded_text := null;
-                text_searches := 0;
-                is_loaded := true;
+                    buckets := '{}';
+                    indexed := message_count;
+                    -- Such an id may still be guarded, so it is ambiguous.
+                    loaded_keys := case
+                        when strpos(array_to_string(result.message_ids, ''), '\') > 0
+                            then agui_internal.fold_loaded_keys(result.message_ids, result.bodies)
+                    end;
+                    searches := 0;
+                    listed := 0;
+                    has_unlisted := message_count > 0;
+                    lists_calls := false;
+                    loaded_text := null;
+                end load;
             end if;
 
             -- Find the first node with the id.
 
             <<find>>
             declare
-                key    text := case when step.is_call then 'call ' || step.id else step.id end;
-                bucket int;
+                key          constant text := case when step.is_call then 'call ' || step.id else step.id end;
+                loaded_count constant int := cardinality(result.bodies);
+                bucket       int;
             begin
                 loop
                     -- Index the nodes that were added since.
-                    while indexed < node_count loop
+                    while indexed < cardinality(nodes) loop
                         indexed := indexed + 1;
                         continue when nodes[indexed].key is null;
                         node := agui_internal.fold_find(nodes[indexed].key, buckets, result.message_ids, loaded_keys, seed);
@@ -329,44 +341,22 @@ begin
 
                     node := agui_internal.fold_find(key, buckets, result.message_ids, loaded_keys, seed);
                     exit when not step.is_call or not has_unlisted or node is not null and not lists_calls;
-
                     -- A message that came whole may have the call, or get a call. Searching for the
                     -- id takes a fraction of creating nodes for all calls.
-                    if not lists_calls then
-                        if loaded_text is null then
-                            loaded_text := array_to_string(result.bodies, '');
-                            -- An escape can hide an id, but letters are rarely escaped.
-                            lists_calls := strpos(loaded_text, '\u00') > 0
-                                and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
-                        end if;
-                        text_searches := text_searches + 1;
-                        exit when not lists_calls
-                            and text_searches <= 40
-                            and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
-                            and step.id ~ '^"[A-Za-z0-9_-]*"$'
-                            and (agui_internal.fold_find(step.parent_id, buckets, result.message_ids, loaded_keys, seed) <= loaded_count) is not true;
+                    if not lists_calls and loaded_text is null then
+                        loaded_text := array_to_string(result.bodies, '');
+                        -- An escape can hide an id, but letters are rarely escaped.
+                        lists_calls := strpos(loaded_text, '\u00') > 0
+                            and loaded_text ~ '\\u00(2[dD]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF])';
                     end if;
+                    exit when not lists_calls
+                        and searches <= 30
+                        and strpos(loaded_text, substr(step.id, 2, length(step.id) - 2)) = 0
+                        and step.id ~ '^"[A-Za-z0-9_-]*"$'
+                        and (agui_internal.fold_find(step.parent_id, buckets, result.message_ids, loaded_keys, seed) <= loaded_count) is not true;
 
-                    for holder in listed + 1 .. node_count loop
-                        continue when nodes[holder].parent is not null
-                            or nodes[holder].same_as is not null
-                            or nodes[holder].is_head
-                            or strpos(bodies[holder], 'toolCalls') = 0 and strpos(bodies[holder], '\u') = 0;
-                        for part in
-                            select * from agui_internal.fold_calls_of(agui_internal.json_guard(bodies[holder]))
-                        loop
-                            node_count := node_count + 1;
-                            made := null;
-                            made.key := 'call ' || part.id;
-                            made.parent := holder;
-                            made.assistant := case when nodes[holder].role = 'assistant' then node_count end;
-                            made.call_before := nodes[holder].last_call;
-                            nodes[node_count] := made;
-                            bodies[node_count] := part.body;
-                            nodes[holder].last_call := node_count;
-                        end loop;
-                    end loop;
-                    listed := node_count;
+                    select * into nodes, bodies from agui_internal.fold_list_calls(nodes, bodies, listed);
+                    listed := cardinality(nodes);
                     has_unlisted := false;
                     lists_calls := false;
                 end loop;
@@ -423,8 +413,7 @@ begin
                                         then step.owner
                                 end
                             );
-                            node_count := node_count + 1;
-                            added := node_count;
+                            added := cardinality(nodes) + 1;
                             made := null;
                             made.key := id;
                             made.role := part.role;
@@ -441,19 +430,18 @@ begin
                         end if;
 
                         if step.action = 'start call' then
-                            node_count := node_count + 1;
+                            touched := cardinality(nodes) + 1;
                             made := null;
                             made.key := 'call ' || step.id;
                             made.parent := holder;
                             made.name := step.name;
                             made.call_before := nodes[holder].last_call;
-                            made.assistant := node_count;
+                            made.assistant := touched;
                             made.is_head := true;
-                            nodes[node_count] := made;
-                            bodies[node_count] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
-                            contents[node_count] := '""';
-                            nodes[holder].last_call := node_count;
-                            touched := node_count;
+                            nodes[touched] := made;
+                            bodies[touched] := '{"id":' || step.id || ',"type":"function","function":{"name":' || step.name || ',"arguments":"\\content"}}';
+                            contents[touched] := '""';
+                            nodes[holder].last_call := touched;
                         elsif step.metadata is not null then
                             touched := added;
                         end if;
@@ -480,7 +468,7 @@ begin
                     settles := true;
 
                 when step.action = 'show activity' and step.replaces and nodes[node].role is distinct from 'activity' then
-                    -- The message is replaced, with all that belongs to it.
+                    -- The message becomes an activity, without all that belonged to it.
                     <<replace>>
                     declare
                         gone   int := nodes[node].last_call;
@@ -534,6 +522,7 @@ begin
                         changes := array_append(changes, (node, 'new message', null, null, null)::agui_internal.fold_change);
                         untouched := least(untouched, node - 1);
                         touched := case when step.metadata is not null then node end;
+                        node := null;  -- the rest of the step is done
                     end replace;
 
                 when node is null then
@@ -661,8 +650,7 @@ begin
                 changes := array_append(changes, (touched, 'merge', step.metadata, null, null)::agui_internal.fold_change);
             end if;
             if touched is not null and step.action = 'patch activity' then
-                waiting := waiting + octet_length(step.content);
-                nodes_cost := nodes_cost or step.costs;
+                costs := costs or step.costs;
                 if step.copies and array_position(copied_ids, step.id) is null then
                     copied_ids := array_append(copied_ids, step.id);
                     size := size + limits.document_bytes;
@@ -701,13 +689,6 @@ begin
         end loop attempt;
     end loop steps;
     close steps;
-    exit pieces when not goes_on;
-    run_nos := run_nos[last :];
-    after_seqs := through_seqs[last :];
-    through_seqs := after_seqs;
-    takes_input := takes_input[last :];
-    last := 1;
-    end loop pieces;
 
     result.state_patches := state_patches;
     result.size := size;
@@ -716,14 +697,9 @@ begin
 end
 $function$;
 
-comment on function agui_internal.fold_events is
-    'Applies the events of the runs of a lineage, one segment after the other, to the result of '
-    'the lineage before them. Segment i is the events of run run_nos[i] with after_seqs[i] < seq '
-    '<= through_seqs[i]; if the run number is null, it is the events of the JSON array given. If '
-    'takes_input says so, the first RUN_STARTED of the segment takes the input stored beside the '
-    'events. Patches of the state are left to agui_internal.fold_patched. From stop_at on (null: '
-    'no limit) it ends at the next piece of the last segment (agui_internal.fold_piece_end), and '
-    'through_seq says where. At least one piece is folded. limits: null reads them.';
+comment on function agui_internal.fold_segments is
+    'Applies the events of some segments to the result of the lineage before them, as '
+    'agui_internal.fold_events does with each piece.';
 
 create or replace function agui_internal.fold_patched(fold agui_internal.fold, limits agui_internal.fold_limits default null)
 returns agui_internal.fold
@@ -859,5 +835,5 @@ end
 $function$;
 
 comment on function agui_internal.fold_patches_of is
-    'The pending patches of an activity among the changes of agui_internal.fold_events, in order, '
+    'The pending patches of an activity among the changes of agui_internal.fold_segments, in order, '
     'given the position of the last of them.';

@@ -77,6 +77,44 @@ $function$;
 comment on function agui_internal.fold_calls_of is
     'The tool calls of a message (guarded JSON text) in order; an id that is not a string is null.';
 
+create or replace function agui_internal.fold_list_calls(
+    inout nodes agui_internal.fold_node[],
+    inout bodies text[],
+    in listed int
+)
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+declare
+    part record;
+    made agui_internal.fold_node;
+begin
+    for holder in listed + 1 .. cardinality(nodes) loop
+        continue when nodes[holder].parent is not null
+            or nodes[holder].same_as is not null
+            or nodes[holder].is_head
+            or strpos(bodies[holder], 'toolCalls') = 0 and strpos(bodies[holder], '\u') = 0;
+        for part in
+            select * from agui_internal.fold_calls_of(agui_internal.json_guard(bodies[holder]))
+        loop
+            made := null;
+            made.key := 'call ' || part.id;
+            made.parent := holder;
+            made.assistant := case when nodes[holder].role = 'assistant' then cardinality(nodes) + 1 end;
+            made.call_before := nodes[holder].last_call;
+            nodes := array_append(nodes, made);
+            bodies := array_append(bodies, part.body);
+            nodes[holder].last_call := cardinality(nodes);
+        end loop;
+    end loop;
+end
+$function$;
+
+comment on function agui_internal.fold_list_calls is
+    'Adds nodes for the tool calls of messages that came whole, behind the first `listed` nodes.';
+
 -- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_find(key text, buckets jsonb[], loaded_ids text[], loaded_keys jsonb, seed bigint)
 returns int
@@ -92,7 +130,7 @@ return coalesce(
 );
 
 comment on function agui_internal.fold_find is
-    'The first message or tool call with a key, as its number in agui_internal.fold_events, whose '
+    'The first message or tool call with a key, as its number in agui_internal.fold_segments, whose '
     'index is buckets, the ids of the loaded messages (loaded_ids or, once they are indexed, '
     'loaded_keys) and seed; null if there is none.';
 
@@ -106,7 +144,7 @@ parallel safe
 return (hashtextextended(key, seed) & 4095)::int + 1;
 
 comment on function agui_internal.fold_bucket is
-    'The bucket of a key in the index of agui_internal.fold_events.';
+    'The bucket of a key in the index of agui_internal.fold_segments.';
 
 create or replace function agui_internal.fold_loaded_keys(message_ids text[], bodies text[])
 returns jsonb
@@ -172,7 +210,7 @@ comment on function agui_internal.fold_loaded_nodes is
     'The nodes of the messages of an agui_internal.fold, given their roles and '
     'numbers. has_places: some have several places, which have one number.';
 
-create or replace function agui_internal.fold_new_head(head text, change agui_internal.fold_change)
+create or replace function agui_internal.fold_new_head(head text, kind text, value text, name text, is_call boolean)
 returns text
 language plpgsql
 immutable
@@ -180,35 +218,42 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $function$
 declare
-    function constant text := case when change.kind in ('grow call', 'rename') then head::json -> 'function' end;
+    function constant text := case when is_call and kind in ('grow', 'rename') then head::json -> 'function' end;
 begin
-    return case change.kind
-        when 'calls' then agui_internal.fold_marked(head, 'toolCalls', '"\\calls"')
-        when 'merge' then agui_internal.fold_marked(head, 'metadata', '"\\metadata"')
-        when 'grow' then agui_internal.fold_marked(head, 'content', '"\\content"')
-        when 'grow call'
-            then agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'))
-        when 'rename'
-            then agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', change.text))
-        when 'encrypt' then agui_internal.fold_member(head, 'encryptedValue', change.text)
-        when 'patched'
-            then agui_internal.fold_member(agui_internal.fold_member(head, 'content', '"\\content"'), 'activityType', change.name)
-        -- The owner moves to the end if it has changed.
-        when 'new content' then agui_internal.fold_member(
-            agui_internal.fold_member(
-                agui_internal.fold_member(agui_internal.fold_member(head, 'activityType', change.name), 'content', '"\\content"'),
-                'subagentRunId', null
-            ),
-            'subagentRunId', change.text
-        )
-        else head
-    end;
+    case
+        when kind = 'calls' then
+            if strpos(head, '"\\calls"') = 0 then
+                head := agui_internal.fold_member(head, 'toolCalls', '"\\calls"');
+            end if;
+        when kind = 'merge' then
+            if strpos(head, '"\\metadata"') = 0 then
+                head := agui_internal.fold_member(head, 'metadata', '"\\metadata"');
+            end if;
+        when kind = 'rename' then
+            head := agui_internal.fold_member(head, 'function', agui_internal.json_member_set(function, 'name', value));
+        when kind = 'encrypt' then
+            head := agui_internal.fold_member(head, 'encryptedValue', value);
+        when kind = 'grow' and is_call then
+            head := agui_internal.fold_member(head, 'function', agui_internal.fold_member(function, 'arguments', '"\\content"'));
+        when kind in ('grow', 'patched') then
+            head := agui_internal.fold_member(head, 'content', '"\\content"');
+            if kind = 'patched' then
+                head := agui_internal.fold_member(head, 'activityType', name);
+            end if;
+        when kind = 'new content' then
+            head := agui_internal.fold_member(head, 'activityType', name);
+            head := agui_internal.fold_member(head, 'content', '"\\content"');
+            -- The owner moves to the end if it has changed.
+            head := agui_internal.fold_member(head, 'subagentRunId', null);
+            head := agui_internal.fold_member(head, 'subagentRunId', value);
+    end case;
+    return head;
 end
 $function$;
 
 comment on function agui_internal.fold_new_head is
-    'The head (agui_internal.fold_open) of a message or tool call after a change; ''grow call'': its '
-    'arguments begin.';
+    'The head (agui_internal.fold_open) of a message or tool call after a change (agui_internal.fold_change). '
+    '''grow'': its string begins.';
 
 create or replace function agui_internal.fold_new_message(
     in step agui_internal.fold_step,
@@ -386,39 +431,25 @@ as $function$
 declare
     loaded_count constant int := cardinality(fold.bodies);
     part         record;
+    opened       record;
     patched      record;
     node         int;
     heads        text[];
     metadata     text[] := array[null];
     calls        text[];
 begin
-    changes := agui_internal.fold_lasting(changes);
+    if exists (select from unnest(changes) as change where change.kind in ('new message', 'new content')) then
+        changes := agui_internal.fold_lasting(changes);
+    end if;
 
-    -- Take apart what changes.
-    for part in
-        select distinct change.node from unnest(changes) as change where change.kind in ('open', 'new message')
-    loop
-        node := part.node;
-        if nodes[node].is_head then
-            heads[node] := bodies[node];
-        else
-            part := agui_internal.fold_open(
-                case when nodes[node].parent is null then agui_internal.json_guard(bodies[node]) else bodies[node] end,
-                nodes[node].parent is not null
-            );
-            heads[node] := part.head;
-            contents[node] := coalesce(contents[node], part.content);
-            metadata[node] := part.metadata;
-        end if;
-    end loop;
-
-    -- Their heads. Of many changes of a kind the first determines the place, and the last the value.
+    -- Take apart what changes, and change its head. Of many changes of a kind the first determines
+    -- the place in the head, and the last the value.
     for part in
         select first.node, first.kind, first.text, first.name
         from (
             select change.node, change.kind, null as text, null as name, min(change.ordinality) as ordinality
             from unnest(changes) with ordinality as change
-            where change.kind in ('calls', 'grow', 'merge')
+            where change.kind in ('open', 'new message', 'calls', 'grow', 'merge')
             group by change.node, change.kind
             union all
             select change.node, change.kind, change.text, change.name, change.ordinality
@@ -434,13 +465,22 @@ begin
         ) as first
         order by first.ordinality
     loop
-        continue when part.kind = 'grow' and contents[part.node] is not null;
-        if part.kind = 'grow' and nodes[part.node].parent is not null then
-            part.kind := 'grow call';
+        node := part.node;
+        if part.kind in ('open', 'new message') then
+            if nodes[node].is_head then
+                heads[node] := bodies[node];
+            else
+                opened := agui_internal.fold_open(
+                    case when nodes[node].parent is null then agui_internal.json_guard(bodies[node]) else bodies[node] end,
+                    nodes[node].parent is not null
+                );
+                heads[node] := opened.head;
+                contents[node] := coalesce(contents[node], opened.content);
+                metadata[node] := opened.metadata;
+            end if;
+        elsif part.kind <> 'grow' or contents[node] is null then
+            heads[node] := agui_internal.fold_new_head(heads[node], part.kind, part.text, part.name, nodes[node].parent is not null);
         end if;
-        heads[part.node] := agui_internal.fold_new_head(
-            heads[part.node], (part.node, part.kind, part.text, part.name, null)::agui_internal.fold_change
-        );
     end loop;
 
     -- Strings that grew.
@@ -585,7 +625,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_settle is
-    'Returns the fold with the messages that agui_internal.fold_events has as nodes: nodes in one '
+    'Returns the fold with the messages that agui_internal.fold_segments has as nodes: nodes in one '
     'piece unchanged, the others put back together. The first `untouched` messages are those that '
     'the fold has. Adds the fuel that patches use; if it is exhausted, nothing else is changed.';
 
@@ -601,9 +641,6 @@ declare
     new_message boolean[];
     new_content boolean[];
 begin
-    if not exists (select from unnest(changes) as change where change.kind in ('new message', 'new content')) then
-        return changes;
-    end if;
     for place in reverse cardinality(changes) .. 1 loop
         node := changes[place].node;
         if new_message[node] or changes[place].kind in ('grow', 'patch') and new_content[node] then
@@ -619,7 +656,7 @@ end
 $function$;
 
 comment on function agui_internal.fold_lasting is
-    'The changes of agui_internal.fold_events; those of something that was replaced later have no kind.';
+    'The changes of agui_internal.fold_segments; those of something that was replaced later have no kind.';
 
 create or replace function agui_internal.fold_activity(
     inout content text,
@@ -671,19 +708,8 @@ return case
 end;
 
 comment on function agui_internal.fold_member is
-    'Faster form of agui_internal.json_member_set for a head of agui_internal.fold_events, whose '
+    'Faster form of agui_internal.json_member_set for a head of agui_internal.fold_segments, whose '
     'keys are in their usual spelling, without white space.';
-
--- Not strict and without a query, so that it is inlined.
-create or replace function agui_internal.fold_marked(head text, name text, mark text)
-returns text
-language sql
-immutable
-parallel safe
-return case when strpos(head, mark) > 0 then head else agui_internal.fold_member(head, name, mark) end;
-
-comment on function agui_internal.fold_marked is
-    'A head of agui_internal.fold_events with a mark as the value of a member.';
 
 -- Not strict and without a query, so that it is inlined.
 create or replace function agui_internal.fold_close(head text, content text, metadata text, calls text)

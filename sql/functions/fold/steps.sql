@@ -903,5 +903,5 @@ return (
 )::agui_internal.fold_step;
 
 comment on function agui_internal.fold_look is
-    'The step in which agui_internal.fold_events checks whether the fold is within its limits. '
+    'The step in which agui_internal.fold_segments checks whether the fold is within its limits. '
     'brought: the bytes of events so far.';
