@@ -336,6 +336,7 @@ var (
 	maskedHashes = regexp.MustCompile(`\\+x[0-9a-f]{64}`) // of the chain, which takes in times
 	maskedEpochs = regexp.MustCompile(`\b1[789]\d{8,}(\.\d+)?\b`)
 	maskedUIDs   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`) // random ones; the keys of threads are made of their names
+	maskedErased = regexp.MustCompile(`,UID,\d+\)`)                                                    // a tombstone ends with the id of its transaction
 )
 
 // saidTo is what a statement answers, without times.
@@ -361,6 +362,7 @@ func masked(text string) string {
 	text = maskedHashes.ReplaceAllString(text, "HASH")
 	text = maskedEpochs.ReplaceAllString(text, "EPOCH")
 	text = maskedUIDs.ReplaceAllString(text, "UID")
+	text = maskedErased.ReplaceAllString(text, ",UID,XID)")
 	return maskedAges.ReplaceAllString(text, "AGE")
 }
 
