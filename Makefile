@@ -127,7 +127,7 @@ test-long: oracle-client $(if $(shell command -v npm),js/node_modules/.package-l
 	done'
 
 # The tests of ./test that take as many streams or calls as they are asked for.
-GENERATED := "Attaching|AttachedInSQL|CompactedEventsMean|Repaired|AgreeWithTheConversation|OddSessions|ReducersAgree|ShortLists|GiveWay|HistoryOfGenerated|LastErrorsAre|LastEventsAre|LastMessagesHave|ToolCallsOfOneRun|LimitsAgree|FoldsEnd|AppendManyIs|CutOffIsValid|PatchStreams|Tenants|UnderRowSecurity"
+GENERATED := "Attaching|AttachedInSQL|CompactedEventsMean|CompactionChangesNoAnswer|CompactionKeepsTheBytes|OutOfTimeIsGoneOnFrom|TimeTravelToEverySeq|Repaired|AgreeWithTheConversation|OddSessions|ReducersAgree|ShortLists|GiveWay|HistoryOfGenerated|LastErrorsAre|LastEventsAre|LastMessagesHave|ToolCallsOfOneRun|LimitsAgree|FoldsEnd|AppendManyIs|CutOffIsValid|PatchStreams|Tenants|UnderRowSecurity"
 
 .PHONY: test-race
 test-race: oracle-client bench-peers clients ## The same with the race detector

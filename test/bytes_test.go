@@ -59,7 +59,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 				}
 				for seed := *firstSeed; seed < *firstSeed+seeds; seed++ {
 					thread := fmt.Sprint(streams.name, " ", seed)
-					appendTree(t, pool, thread, compactiontest.Stream(seed<<8+uint64(kind), streams.options), seed)
+					appendTree(t, pool, thread, startOf(compactiontest.Stream(seed<<8+uint64(kind), streams.options)), seed)
 				}
 			}
 		},
@@ -147,30 +147,20 @@ func restores(t *testing.T, pool *pgxpool.Pool) map[string]string {
 
 func readRuns(t *testing.T, pool *pgxpool.Pool, all bool) map[string]string {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), `
-		select
-			thread.scope || ' ' || thread.thread_id,
-			run.run_id,
-			agui.restore(thread.thread_id, run.run_id, scope => thread.scope)::text,
-			case when $1 then agui.state(thread.thread_id, run.run_id, scope => thread.scope)::text end,
-			case when $1 then (select string_agg(interrupt::text, ',') from agui.interrupts(thread.thread_id, run.run_id, scope => thread.scope)) end,
-			case when $1 then (select string_agg(message::text, E'\n') from agui.messages(thread.thread_id, run.run_id, scope => thread.scope) as message) end
+	rows, _ := pool.Query(t.Context(), `
+		select concat_ws(' ', reader, 'of', thread.scope, thread.thread_id, run.run_id), answer
 		from agui.thread
-		join agui.run using (thread_key)`, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+		join agui.run using (thread_key)
+		cross join lateral (values
+			('restore', agui.restore(thread.thread_id, run.run_id, scope => thread.scope)::text),
+			('state', case when $1 then agui.state(thread.thread_id, run.run_id, scope => thread.scope)::text end),
+			('interrupts', case when $1 then (select string_agg(interrupt::text, ',') from agui.interrupts(thread.thread_id, run.run_id, scope => thread.scope)) end),
+			('messages', case when $1 then (select string_agg(message::text, e'\n') from agui.messages(thread.thread_id, run.run_id, scope => thread.scope) as message) end)
+		) as read (reader, answer)
+		where answer is not null`, all)
 	read := map[string]string{}
-	var thread, run string
-	var restored, state, interrupts, messages *string
-	if _, err := pgx.ForEachRow(rows, []any{&thread, &run, &restored, &state, &interrupts, &messages}, func() error {
-		for reader, answer := range map[string]*string{"restore": restored, "state": state, "interrupts": interrupts, "messages": messages} {
-			if answer != nil {
-				read[fmt.Sprintf("%s of %s, %s", reader, thread, run)] = *answer
-			}
-		}
-		return nil
-	}); err != nil {
+	var reader, answer string
+	if _, err := pgx.ForEachRow(rows, []any{&reader, &answer}, func() error { read[reader] = answer; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return read

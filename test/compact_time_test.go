@@ -58,7 +58,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 			ctx := context.Background()
 			pool := testdb.Pool(t)
 			for seed := *firstSeed; seed < *firstSeed+seeds; seed++ {
-				appendTree(t, pool, fmt.Sprint(streams.name, " ", seed), compactiontest.Stream(seed<<8+uint64(kind)+77, streams.options), seed)
+				appendTree(t, pool, fmt.Sprint(streams.name, " ", seed), startOf(compactiontest.Stream(seed<<8+uint64(kind)+77, streams.options)), seed)
 			}
 			do := func(query string, arguments ...any) {
 				t.Helper()

@@ -42,7 +42,7 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			for kind := range kindsOfStreams {
 				for seed := *firstSeed; seed < *firstSeed+seeds; seed++ {
 					thread := fmt.Sprint(kindsOfStreams[kind].name, " ", seed)
-					want[thread] = appendTree(t, pool, thread, compactiontest.Stream(seed, kindsOfStreams[kind].options), seed)
+					want[thread] = appendTree(t, pool, thread, startOf(compactiontest.Stream(seed, kindsOfStreams[kind].options)), seed)
 				}
 			}
 			check := func(when string) {

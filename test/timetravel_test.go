@@ -29,7 +29,7 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 			continue
 		}
 		for seed := range uint64(streamsOfAKind) {
-			stream := compactiontest.Stream(seed<<8+uint64(i), kind.options)
+			stream := startOf(compactiontest.Stream(seed<<8+uint64(i), kind.options))
 			judges.foldInSQL(t, [][]json.RawMessage{stream})
 			thread := judges.lastThread()
 			for _, when := range []string{"from the log", "from a snapshot in the middle"} {
