@@ -450,7 +450,7 @@ begin
             ) as is_ended,
             bool_or(event.proceeds) as has_pieces,
             string_agg(substr(event.delta, 2, length(event.delta) - 2), '' order by event.position) filter (where event.proceeds) as text,
-            agui_internal.compact_metadata(array_agg(event.metadata order by event.position) filter (where event.metadata is not null)) as metadata,
+            agui_internal.merged_metadata(array_agg(event.metadata order by event.position) filter (where event.metadata is not null)) as metadata,
             (array_agg(
                 array[event.role, event.name, event.parent, event.owner] order by event.position
             ) filter (where event.starts))[1:1] as opening,
@@ -493,7 +493,7 @@ begin
                 '"activityType":' || (activity.body -> 'activityType')::text,
                 '"content":' || (activity.body -> 'content')::text,
                 '"subagentRunId":' || (activity.body -> 'subagentRunId')::text,
-                '"metadata":' || agui_internal.compact_metadata(
+                '"metadata":' || agui_internal.merged_metadata(
                     array_agg(event.metadata order by event.position) filter (where event.metadata is not null)
                 )
             ) || '}' as text
@@ -710,33 +710,6 @@ $function$;
 comment on function agui_internal.compact_chunks is
     'Interprets the chunks among events (guarded JSON): their id, whether they start a message or '
     'call, and whether they continue it. A chunk without a stream has no row.';
-
-create or replace function agui_internal.compact_metadata(objects text[])
-returns text
-language sql
-immutable
-parallel safe
-set search_path = pg_catalog, pg_temp
-as $function$
-    select case
-        when cardinality(objects) > 1 is not true then objects[1]
-        else (
-            select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
-            from (
-                select
-                    each.key,
-                    (array_agg(each.value::text order by object.position desc, each.position desc))[1] as value,
-                    min(array[object.position, each.position]) as position
-                from unnest(objects) with ordinality as object (text, position)
-                cross join lateral json_each(object.text::json) with ordinality as each (key, value, position)
-                group by each.key
-            ) as member
-        )
-    end
-$function$;
-
-comment on function agui_internal.compact_metadata is
-    'Merges objects (guarded JSON) key by key; the last write wins. Null if there is none.';
 
 create or replace function agui_internal.compact_input(started json, messages text)
 returns text

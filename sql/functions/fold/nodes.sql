@@ -496,44 +496,20 @@ begin
         end;
     end loop;
 
-    -- Metadata, key by key; the last write wins.
     for part in
-        with piece as materialized (
-            select each.*, count(*) over (partition by each.node) as pieces
-            from (
-                select base.node::int, base.text, 0 as position
-                from unnest(metadata) with ordinality as base (text, node)
-                where base.text is not null
-                union all
-                select change.node, change.text, change.ordinality
-                from unnest(changes) with ordinality as change
-                where change.kind = 'merge'
-            ) as each
-        ),
-        member as (
-            select
-                piece.node,
-                each.key,
-                (array_agg(each.value::text order by piece.position desc, each.position desc))[1] as value,
-                min(array[piece.position, each.position]) as position
-            from piece
-            left join lateral json_each(piece.text::json) with ordinality as each (key, value, position) on true
-            where piece.pieces > 1
-            group by piece.node, each.key
-        )
-        select piece.node, piece.text as merged
-        from piece
-        where piece.pieces = 1
-        union all
         select
-            member.node,
-            '{' || coalesce(
-                string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position)
-                    filter (where member.key is not null),
-                ''
-            ) || '}'
-        from member
-        group by member.node
+            piece.node,
+            agui_internal.merged_metadata(array_agg(piece.text order by piece.position)) as merged
+        from (
+            select base.node::int, base.text, 0 as position
+            from unnest(metadata) with ordinality as base (text, node)
+            where base.text is not null
+            union all
+            select change.node, change.text, change.ordinality
+            from unnest(changes) with ordinality as change
+            where change.kind = 'merge'
+        ) as piece
+        group by piece.node
     loop
         metadata[part.node] := part.merged;
     end loop;
@@ -657,6 +633,33 @@ $function$;
 
 comment on function agui_internal.fold_lasting is
     'The changes of agui_internal.fold_segments; those of something that was replaced later have no kind.';
+
+create or replace function agui_internal.merged_metadata(objects text[])
+returns text
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $function$
+    select case
+        when cardinality(objects) > 1 is not true then objects[1]
+        else (
+            select '{' || coalesce(string_agg(to_json(member.key)::text || ':' || member.value, ',' order by member.position), '') || '}'
+            from (
+                select
+                    each.key,
+                    (array_agg(each.value::text order by object.position desc, each.position desc))[1] as value,
+                    min(array[object.position, each.position]) as position
+                from unnest(objects) with ordinality as object (text, position)
+                cross join lateral json_each(object.text::json) with ordinality as each (key, value, position)
+                group by each.key
+            ) as member
+        )
+    end
+$function$;
+
+comment on function agui_internal.merged_metadata is
+    'Merges objects (guarded JSON) key by key; the last write wins. Null if there is none.';
 
 create or replace function agui_internal.fold_activity(
     inout content text,

@@ -217,9 +217,6 @@ begin
         end if;
         result := agui_internal.fold_input(result, thread_key, place.run_no);
     end loop;
-    if first_segment = 1 then
-        return agui_internal.fold_events(result, thread_key, run_nos, after_seqs, through_seqs, null, at_start, stop_at, limits);
-    end if;
     return agui_internal.fold_events(
         result, thread_key, run_nos[first_segment :], after_seqs[first_segment :], through_seqs[first_segment :], null, at_start[first_segment :],
         stop_at, limits
