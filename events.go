@@ -334,7 +334,7 @@ type ErrorPage struct {
 }
 
 // LastErrors returns the last errors of a thread: runs that failed, were cut off or were cancelled, and
-// tool calls whose result is an error, as in Facts. Of runs that pgagui project has read, it reads the
+// tool calls whose result is an error, as in Facts. Of runs that pgagui job project has read, it reads the
 // log only where a tool call failed; of the others it reads the log, of up to 200 runs for a page.
 //
 // Errors: ErrUnknownThread, ErrUnknownRun, ErrLimitExceeded, ErrKeyCollision.

@@ -13,7 +13,7 @@ import (
 	"github.com/pgagui/pgagui/internal/live"
 )
 
-// Facts answers questions about all conversations. It reads what the job agui.project() keeps (jobs.Project, pgagui project), as of its
+// Facts answers questions about all conversations. It reads what the job agui.project() keeps (jobs.Project, pgagui job project), as of its
 // last call, and no log.
 //
 // In a cluster the answer is that of all nodes. If some do not answer, it is that of the others, with an *UnansweredError. Counts are sums.

@@ -189,7 +189,7 @@ type RunStatus struct {
 	EndedAt   time.Time `json:"endedAt,omitzero"` // zero while it is running
 	// AliveAt is when its writer last appended an event or sent a heartbeat.
 	AliveAt time.Time `json:"aliveAt"`
-	// Stale is true if the run is running and its lease has expired (docs/settings.md). pgagui reap
+	// Stale is true if the run is running and its lease has expired (docs/settings.md). pgagui job reap
 	// closes it, or the next run of the thread does.
 	Stale bool `json:"stale,omitempty"`
 	// HasHeartbeat is true if its writer sends heartbeats, as a Recorder does. Such a writer appends with

@@ -15,7 +15,7 @@ import (
 	"github.com/pgagui/pgagui/jobs"
 )
 
-// compact folds logs of the database into snapshots, with as many workers as pgagui compact uses.
+// compact folds logs of the database into snapshots, with as many workers as pgagui job compact uses.
 // It also measures one worker, to compare with one reader that only reads the log.
 func (b *bench) compact(ctx context.Context) error {
 	var short, allTypes []corpus.Conversation

@@ -206,7 +206,7 @@ func (h *Handler) sendNDJSON(q *request) error {
 // checkLine returns an error if an event is not on one line.
 func checkLine(event json.RawMessage) error {
 	if bytes.IndexByte(event, '\n') >= 0 {
-		return problem.Errorf(http.StatusUnprocessableEntity, "an event contains a line end, so it does not fit on one line: use pgagui export --null")
+		return problem.Errorf(http.StatusUnprocessableEntity, "an event contains a line end, so it does not fit on one line: use pgagui events --null")
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (s *sending) sendAll(ctx context.Context) error {
 			))
 		}
 		if hook.isGone {
-			err = errors.Join(err, fmt.Errorf("webhook %q is disabled, for its endpoint answered 410 Gone (pgagui webhook enable)", hook.Name))
+			err = errors.Join(err, fmt.Errorf("webhook %q is disabled, for its endpoint answered 410 Gone (pgagui webhook set --enabled)", hook.Name))
 		}
 	}
 	return err

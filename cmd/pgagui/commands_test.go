@@ -21,7 +21,7 @@ func TestTablesDoNotActOnTheTerminal(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	commands.Must("import", clitest.WriteFile(t, "red.ndjson",
 		`{"type":"RUN_STARTED","threadId":"t","runId":"r\u001b[2J","input":{"messages":[{"role":"user","content":"\u001b[31mred\u202e"}]}}`, clitest.Finished))
-	for _, arguments := range []string{"log t", "log t --graph", "branches t", "status t"} {
+	for _, arguments := range []string{"log t", "log t --graph", "log t --branches", "show t --status"} {
 		out := commands.Must(strings.Fields(arguments)...)
 		if strings.ContainsAny(out, "\x1b\u202e") || !strings.Contains(out, `r\x1b[2J`) {
 			t.Errorf("%s: %q", arguments, out)
@@ -42,54 +42,53 @@ func TestFailuresSayWhatToDo(t *testing.T) {
 	}{
 		{installed, "log nobody", cli.ExitRefused, `thread "nobody" is unknown`},
 		{installed, "log nobody --graph", cli.ExitRefused, `thread "nobody" is unknown`},
-		{installed, "branches nobody", cli.ExitRefused, `thread "nobody" is unknown`},
-		{installed, "export nobody", cli.ExitRefused, `thread "nobody" is unknown`},
+		{installed, "log nobody --branches", cli.ExitRefused, `thread "nobody" is unknown`},
+		{installed, "events nobody", cli.ExitRefused, `thread "nobody" is unknown`},
 		{installed, "show nobody", cli.ExitRefused, `thread "nobody" is unknown`},
 		{installed, "show t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "show t --at 0", cli.ExitUsage, "--at 0: not a seq (the first event of a thread has seq 1)"},
 		{installed, "show", cli.ExitUsage, "one thread"},
-		{installed, "restore nobody", cli.ExitRefused, `A thread exists once a run of it has begun`},
+		{installed, "show nobody --document", cli.ExitRefused, `A thread exists once a run of it has begun`},
 		{installed, "verify nobody", cli.ExitRefused, `thread "nobody" is unknown`},
-		{installed, "status nobody", cli.ExitRefused, `thread "nobody" is unknown`},
+		{installed, "show nobody --status", cli.ExitRefused, `thread "nobody" is unknown`},
 		{installed, "stop nobody", cli.ExitRefused, `thread "nobody" is unknown`},
-		{installed, "status t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "show t --status --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "stop t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "stop", cli.ExitUsage, "one thread"},
-		{installed, "restore t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
-		{installed, "export t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "show t --document --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
+		{installed, "events t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{installed, "diff t --from r9", cli.ExitRefused, "pgagui log THREAD lists the runs"},
 		{installed, "search tides", cli.ExitRefused, "pgagui search --enable LANGUAGE turns it on"},
-		{installed, "restor t", cli.ExitUsage, "restore"},
-		{installed, "heads t", cli.ExitUsage, "expected no argument, got 1 argument"},
+		{installed, "sho t", cli.ExitUsage, "show"},
+		{installed, "verify t --print-heads", cli.ExitUsage, "expected no thread, got 1 thread"},
 		{installed, "migrate t", cli.ExitUsage, `unknown command "t"`},
 		{installed, "help nothere", cli.ExitUsage, `there is no command or help topic "nothere" (see: pgagui --help)`},
 		{installed, "help webhook nothere", cli.ExitUsage, `there is no command or help topic "webhook nothere"`},
 		{installed, "feed --after x", cli.ExitRefused, `"x" is not a position. Use the position of an earlier row (pgagui feed: of a line); without`},
-		{installed, "consumers move c x", cli.ExitRefused, `"x" is not a position. Use the position of an earlier row (pgagui feed: of a line); without`},
+		{installed, "feed consumers move c x", cli.ExitRefused, `"x" is not a position. Use the position of an earlier row (pgagui feed: of a line); without`},
 		{installed, "webhook failures nothere", cli.ExitRefused, `there is no webhook "nothere" (pgagui webhook ls lists them)`},
-		{installed, "webhook retry nothere", cli.ExitRefused, `there is no webhook "nothere"`},
-		{installed, "webhook drop nothere", cli.ExitRefused, `there is no webhook "nothere"`},
+		{installed, "webhook failures nothere --retry", cli.ExitRefused, `there is no webhook "nothere"`},
+		{installed, "webhook failures nothere --drop", cli.ExitRefused, `there is no webhook "nothere"`},
 		{installed, "webhook add crm", cli.ExitUsage, "expected NAME URL, got 1 argument"},
 		{installed, "archive", cli.ExitUsage, "expected DIRECTORY [THREAD…], got 0 arguments"},
 		{installed, "threads --limit x", cli.ExitUsage, "--limit x: expected a number (see"},
-		{installed, "compact --max-time x", cli.ExitUsage, "--max-time x: expected a duration such as 50s or 2h (see"},
+		{installed, "job compact --max-time x", cli.ExitUsage, "--max-time x: expected a duration such as 50s or 2h (see"},
 		{installed, "migrate sql --from x", cli.ExitUsage, "--from x: expected a number (see"},
 		{installed, "retention set erase 90x --all-scopes", cli.ExitRefused, `"90x" is not a duration (expected for example 90d, 12h or "1 year", or never)`},
-		{installed, "compact --older-than x", cli.ExitUsage, "--older-than x: expected a duration such as 30m, 12h or 7d (see"},
-		{installed, "compact --repack=x", cli.ExitUsage, "--repack x: expected true or false (see"},
-		{installed, "restore", cli.ExitUsage, "pgagui restore --help"},
-		{installed, "restore t --nope", cli.ExitUsage, "--nope"},
+		{installed, "job compact --older-than x", cli.ExitUsage, "--older-than x: expected a duration such as 30m, 12h or 7d (see"},
+		{installed, "job compact --repack=x", cli.ExitUsage, "--repack x: expected true or false (see"},
+		{installed, "show", cli.ExitUsage, "pgagui show --help"},
+		{installed, "show t --nope", cli.ExitUsage, "--nope"},
 		{installed, "log t u", cli.ExitUsage, "one thread"},
 		{installed, "import", cli.ExitUsage, "pgagui import --help"},
 		{installed, "migrate", cli.ExitUsage, "up, down, status or sql"},
 		{empty, "log t", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "export t", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "branches t", cli.ExitUnavailable, "pgagui migrate up"},
+		{empty, "events t", cli.ExitUnavailable, "pgagui migrate up"},
+		{empty, "log t --branches", cli.ExitUnavailable, "pgagui migrate up"},
 		{empty, "show t", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "restore t", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "compact", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "reap", cli.ExitUnavailable, "pgagui migrate up"},
-		{empty, "status t", cli.ExitUnavailable, "pgagui migrate up"},
+		{empty, "job compact", cli.ExitUnavailable, "pgagui migrate up"},
+		{empty, "job reap", cli.ExitUnavailable, "pgagui migrate up"},
+		{empty, "show t --status", cli.ExitUnavailable, "pgagui migrate up"},
 		{empty, "stop t", cli.ExitUnavailable, "pgagui migrate up"},
 		{empty, "verify", cli.ExitUnavailable, "pgagui migrate up"},
 		{empty, "import ../../testdata/recordings/weather-tools.ndjson", cli.ExitUnavailable, "pgagui migrate up"},
@@ -121,8 +120,8 @@ func TestNothingFoundIsSaid(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	clitest.ImportTree(t, commands)
 	for _, test := range []struct{ arguments, saying string }{
-		{"history t --type NO_SUCH_TYPE", "no event matches"},
-		{"search --enable english", "search is on: pgagui project, or the worker, indexes"},
+		{"events --page t --type NO_SUCH_TYPE", "no event matches"},
+		{"search --enable english", "search is on: pgagui job project, or the worker, indexes"},
 		{"search nothing", "no message matches"},
 	} {
 		if got := commands.Run(strings.Fields(test.arguments)...); got.Code != cli.ExitOK || !strings.Contains(got.Messages, test.saying) {
@@ -195,7 +194,9 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	var check func(command *cobra.Command)
 	check = func(command *cobra.Command) {
 		for _, child := range command.Commands() {
-			check(child)
+			if child.Deprecated == "" && !child.Hidden { // no old name
+				check(child)
+			}
 		}
 		path := command.CommandPath()
 		isTopic := !command.Runnable()

@@ -28,8 +28,8 @@ func TestCompletion(t *testing.T) {
 	const both = "trip\tPlan a trip|old"
 	for _, completion := range []struct{ line, want string }{
 		{"show ,", both}, {"show tr,", "trip\tPlan a trip"}, {"show x,", ""}, {"show trip ,", ""},
-		{"log ,", both}, {"branches ,", both}, {"export ,", both}, {"follow ,", both}, {"history ,", both}, {"restore ,", both}, {"status ,", both},
-		{"stop ,", both}, {"allow ,", both}, {"session get ,", both}, {"session put ,", both}, {"session ls ,", both}, {"session rm ,", both},
+		{"log ,", both}, {"events ,", both},
+		{"stop ,", both}, {"retention allow ,", both}, {"session get ,", both}, {"session put ,", both}, {"session ls ,", both}, {"session rm ,", both},
 		{"threads set ,", both}, {"verify ,", both}, {"verify trip ,", "old"}, {"erase old ,", "trip\tPlan a trip"},
 		{"import --thread ,", both}, {"show --scope ann ,", "scoped"},
 		{"session put trip key ,", ""}, {"threads --status ,", "stale|running|finished|interrupted|cancelled|failed|cut_off"},
@@ -41,7 +41,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s offers %q, want %q", completion.line, got, completion.want)
 		}
 	}
-	for _, command := range []string{"show", "export", "follow", "history", "restore", "status", "stop", "session get"} {
+	for _, command := range []string{"show", "events", "stop", "session get"} {
 		got := strings.Split(offered(append(strings.Fields(command), "old", "--run", "")...), "|")
 		if len(got) != 2 || !strings.HasPrefix(got[0], "r2\tfailed, started ") || !strings.HasPrefix(got[1], "r1\tfinished, started ") {
 			t.Errorf("%s old --run offers %q", command, got)

@@ -85,7 +85,7 @@ func TestCrontab(t *testing.T) {
 func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
-	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(pgagui (\w+) .*)$`)
+	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/(pgagui (?:job )?(\w+) .*)$`)
 	for name, subcommand := range map[string]string{"pgagui-compact": "compact", "pgagui-reap": "reap", "pgagui-worker": "worker"} {
 		unit := clitest.ReadDeploy(t, "systemd/"+name+".service")
 		match := command.FindStringSubmatch(unit)
@@ -287,7 +287,7 @@ func TestKubernetesManifests(t *testing.T) {
 		if len(pod.Containers) != 1 || len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "DATABASE_URL" {
 			t.Fatalf("%s: %+v", name, pod)
 		}
-		if pod.Containers[0].Args[0] != "reap" && float64(pod.TerminationGracePeriodSeconds) <= schedule.DefaultGrace.Seconds() {
+		if !slices.Contains(pod.Containers[0].Args, "reap") && float64(pod.TerminationGracePeriodSeconds) <= schedule.DefaultGrace.Seconds() {
 			t.Errorf("%s: the pod gets %d seconds, --grace alone is %s", name, pod.TerminationGracePeriodSeconds, schedule.DefaultGrace)
 		}
 		return pod.Containers[0].Args

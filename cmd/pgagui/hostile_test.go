@@ -26,14 +26,14 @@ func TestCommandsLookUpNothingOnTheSearchPath(t *testing.T) {
 	for _, line := range []string{
 		"import " + events,
 		"import --scope other " + events,
-		"export t --requests " + requests, "export t --compact stream", "export t --compact snapshot",
-		"history t", "log t", "log t --graph", "branches t", "status t", "status t --json", "stop t", "show t", "restore t", "restore t --at 2",
+		"events t --requests " + requests, "events t --compact stream", "events t --compact snapshot",
+		"events t --page", "log t", "log t --graph", "log t --branches", "show t --status", "show t --status --json", "stop t", "show t", "show t --document", "show t --document --at 2",
 		"threads", "threads --all --title x", "threads set t --title x",
 		"session put t k " + document, "session get t k", "session get t", "session ls t", "session rm t k",
-		"follow t --run r", "follow t --run r --history snapshot",
-		"compact --running --older-than 0s", "compact", "compact --retry", "repack --older-than 0s", "reap", "verify", "verify t", "verify --sample 1 --in-sql",
+		"events t --follow --run r", "events --follow t --run r --compact snapshot",
+		"job compact --running --older-than 0s", "job compact", "job compact --retry", "job repack --older-than 0s", "job reap", "verify", "verify t", "verify --sample 1 --in-sql",
 		"verify --repair", "stats", "stats --json", "doctor", "migrate status", "migrate up",
-		"erase t --yes", "allow t", "erase --older-than 1us --all-scopes --yes", "threads",
+		"erase t --yes", "retention allow t", "erase --older-than 1us --all-scopes --yes", "threads",
 		"__complete show t", "demo", "migrate down --yes",
 	} {
 		result := commands.Run(strings.Fields(line)...)

@@ -156,7 +156,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 			}
 		}
 
-		got["pgagui status"] = clitest.Parse[ended](commands, "status", thread)
+		got["pgagui show --status"] = clitest.Parse[ended](commands, "show", "--status", thread)
 		showed, _, _ := strings.Cut(commands.Must("show", thread, "--json"), "\n")
 		var show ended
 		if err := json.Unmarshal([]byte(showed), &show); err != nil {
@@ -171,13 +171,13 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		if runs := clitest.Parse[[]runlog.Run](commands, "log", thread); len(runs) == 1 {
 			got["pgagui log"] = ended{runs[0].Status, runs[0].RunEnd}
 		}
-		for _, run := range clitest.Lines[pgagui.ListedRun](t, commands.Must("runs", "--status", string(want.Status), "--json")) {
+		for _, run := range clitest.Lines[pgagui.ListedRun](t, commands.Must("log", "--all-threads", "--status", string(want.Status), "--json")) {
 			if run.ThreadID == thread {
-				got["pgagui runs"] = ended{run.Status, run.RunEnd}
+				got["pgagui log --all-threads"] = ended{run.Status, run.RunEnd}
 			}
 			// The same row, with the same cursor.
 			if !slices.Contains(page.Runs, run) {
-				t.Errorf("pgagui runs has %+v, GET /runs %+v", run, page.Runs)
+				t.Errorf("pgagui log --all-threads has %+v, GET /runs %+v", run, page.Runs)
 			}
 		}
 		if len(got) != 15 {

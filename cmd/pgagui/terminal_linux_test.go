@@ -68,6 +68,21 @@ func runOnTerminalOfWidth(c clitest.CommandLine, columns uint16, arguments ...st
 	return code, <-all
 }
 
+// On a terminal an old name of a command says the new one.
+func TestOldNamesNameTheNewOnes(t *testing.T) {
+	t.Parallel()
+	commands := clitest.NewCommandLine(t)
+	for line, want := range map[string]string{
+		"follow t --history=stream": "\"pgagui follow\" is now \"pgagui events --follow\"\n--history is now --compact\n",
+		"hold ls":                   "\"pgagui hold ls\" is now \"pgagui retention hold\"\n",
+		"retention hold":            "THREAD",
+	} {
+		if _, shown := runOnTerminal(commands, strings.Fields(line)...); !strings.HasPrefix(shown, want) {
+			t.Errorf("%s: %q", line, shown)
+		}
+	}
+}
+
 // Tables fit the terminal. They are whole with --wide, in a pipe, and if the terminal has no width.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
@@ -92,7 +107,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		}
 		return columns
 	}
-	for _, arguments := range [][]string{{"runs"}, {"threads"}, {"log", thread}, {"status", thread}} {
+	for _, arguments := range [][]string{{"log", "--all-threads"}, {"threads"}, {"log", thread}, {"show", "--status", thread}} {
 		whole := commands.Must(arguments...)
 		if !strings.Contains(whole, "THE END") {
 			t.Errorf("pgagui %q in a pipe:\n%s", arguments, whole)
@@ -151,17 +166,17 @@ func TestNothingThatOthersWroteActsOnTheTerminal(t *testing.T) {
 	}
 	file := clitest.WriteFile(t, "more.ndjson", `{"type":"RUN_STARTED","threadId":`+jsonOf(wicked)+`,"runId":`+jsonOf(wicked+"3")+`}`, `{"type":"RUN_STARTED","runId":"x"`)
 	for _, arguments := range [][]string{
-		{"export", wicked}, {"export", wicked, "--compact", "stream"}, {"export", wicked, "--null"}, {"export", "no" + wicked}, {"export", wicked, "--run", "no" + wicked},
-		{"follow", wicked, "--run", wicked}, {"follow", wicked, "--run", wicked, "--json"},
-		{"history", wicked}, {"history", wicked, "--json"}, {"log", wicked}, {"log", wicked, "--graph"}, {"log", wicked, "--json"},
-		{"branches", wicked}, {"show", wicked}, {"show", wicked, "--full"}, {"show", wicked, "--json"}, {"restore", wicked}, {"restore", wicked, "--json"},
-		{"status", wicked}, {"status", wicked, "--json"}, {"status", wicked + "cut"}, {"stop", "no" + wicked},
+		{"events", wicked}, {"events", wicked, "--compact", "stream"}, {"events", wicked, "--null"}, {"events", "no" + wicked}, {"events", wicked, "--run", "no" + wicked},
+		{"events", "--follow", wicked, "--run", wicked}, {"events", "--follow", wicked, "--run", wicked, "--json"},
+		{"events", "--page", wicked}, {"events", "--page", wicked, "--json"}, {"log", wicked}, {"log", wicked, "--graph"}, {"log", wicked, "--json"},
+		{"log", "--branches", wicked}, {"show", wicked}, {"show", wicked, "--full"}, {"show", wicked, "--json"}, {"show", wicked, "--document"}, {"show", wicked, "--document", "--json"},
+		{"show", "--status", wicked}, {"show", "--status", wicked, "--json"}, {"show", "--status", wicked + "cut"}, {"stop", "no" + wicked},
 		{"threads"}, {"threads", "--json"}, {"threads", "set", "no" + wicked, "--title", wicked}, {"threads", "--scope", wicked},
 		{"session", "ls", wicked, "--run", wicked}, {"session", "get", wicked, wicked, "--run", wicked}, {"session", "get", wicked, "--run", wicked},
 		{"session", "get", wicked, wicked + "no"}, {"session", "put", wicked, wicked, file},
 		{"import", file}, {"import", file + wicked}, {"import", "--scope", wicked, file}, {"verify"}, {"verify", wicked}, {"verify", "--json"},
-		{"compact"}, {"reap"}, {"doctor"}, {"stats"}, {wicked}, {"status", "--" + wicked},
-		{"erase", wicked, "--dry-run"}, {"erase", "--older-than", "1us", "--scope", wicked, "--dry-run"}, {"erase", wicked, "--yes"}, {"allow", wicked}, {"allow", wicked},
+		{"job", "compact"}, {"job", "reap"}, {"doctor"}, {"stats"}, {wicked}, {"show", "--status", "--" + wicked},
+		{"erase", wicked, "--dry-run"}, {"erase", "--older-than", "1us", "--scope", wicked, "--dry-run"}, {"erase", wicked, "--yes"}, {"retention", "allow", wicked}, {"retention", "allow", wicked},
 		{"__complete", "show", ""},
 	} {
 		_, shown := runOnTerminal(commands, arguments...)

@@ -94,7 +94,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	if text := commands.Must("show", "support-42"); !strings.Contains(text, "user\n  Where is my parcel?\n") || !strings.Contains(text, "token 2") {
 		t.Errorf("show: %s", text)
 	}
-	commands.Must("compact")
+	commands.Must("job", "compact")
 	commands.Must("verify")
 
 	commands.Must("migrate", "down", "--yes")

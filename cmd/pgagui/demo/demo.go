@@ -203,7 +203,7 @@ func (d *demonstration) branch(ctx context.Context) error {
 }
 
 func (d *demonstration) compact(ctx context.Context) error {
-	d.title("Compact: fold ended runs into snapshots (pgagui compact)")
+	d.title("Compact: fold ended runs into snapshots (pgagui job compact)")
 	done, err := jobs.Compact(ctx, d.pool, jobs.CompactOptions{})
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (d *demonstration) compact(ctx context.Context) error {
 }
 
 func (d *demonstration) restore(ctx context.Context) error {
-	d.title("Restore two branches, and the run before they diverge (pgagui restore THREAD --run RUN)")
+	d.title("Restore two branches, and the run before they diverge (pgagui show THREAD --document)")
 	for _, runID := range []string{"run-3", "run-4", "run-8"} {
 		if err := d.restoreRun(ctx, runID); err != nil {
 			return err
@@ -381,7 +381,7 @@ func (d *demonstration) next(keep bool, explorer string) {
 			"pgagui explore "+demoThread+scope,
 			"pgagui log "+demoThread+" --graph"+scope,
 			"pgagui show "+demoThread+" --run run-4"+scope,
-			"pgagui restore "+demoThread+" --run run-4 --at 110"+scope,
+			"pgagui show "+demoThread+" --document --run run-4 --at 110"+scope,
 			`psql "$DATABASE_URL" -c "select type, count(*) from agui.event group by type"`,
 		)
 		fmt.Fprint(d.p.Out, "\nEnter or Ctrl-C ends the demo. ")

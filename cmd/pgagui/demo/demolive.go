@@ -24,7 +24,7 @@ const (
 // live records an agent while it runs, attaches to its run and stops it, each as a separate process
 // would.
 func (d *demonstration) live(ctx context.Context) error {
-	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui follow THREAD, pgagui stop THREAD)")
+	d.title("Record an agent while it runs, attach in the middle, stop it (pgagui events THREAD --follow, pgagui stop THREAD)")
 	recorder := d.store.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond})
 	recording, err := recorder.Begin(ctx, pgagui.RunRef{ThreadID: demoThread, RunID: liveRun}, pgagui.BeginOptions{})
 	if err != nil {

@@ -140,7 +140,7 @@ func TestAnotherBuildIsRefused(t *testing.T) {
 		for definition in select pg_get_functiondef(oid) from pg_proc where proname in ('installed', 'unreleased_build') loop
 			execute regexp_replace(definition, '[0-9a-f]{64}', repeat('0', 64));
 		end loop; end $$`)
-	for _, arguments := range []string{"migrate up", "migrate status", "log t", "import nothing.ndjson", "stats", "verify", "compact", "worker", "threads"} {
+	for _, arguments := range []string{"migrate up", "migrate status", "log t", "import nothing.ndjson", "stats", "verify", "job compact", "worker", "threads"} {
 		if message := commands.MustFail(cli.ExitUnavailable, strings.Fields(arguments)...); !strings.Contains(message, "another build") ||
 			!strings.Contains(message, "000000000000") || !strings.Contains(message, "migrate down") {
 			t.Errorf("%s: %s", arguments, message)
@@ -240,7 +240,7 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 		{asNobody, "verify --repair", "grant agui_maintainer to " + nobody},
 		{asNobody, "erase t --yes", "grant agui_maintainer to " + nobody},
 		{asReader, "import " + file, "grant agui_writer to " + reader},
-		{asReader, "compact", "grant agui_worker to " + reader},
+		{asReader, "job compact", "grant agui_worker to " + reader},
 		{asReader, "stop t", "grant agui_writer to " + reader},
 		{asReader, "session rm t k", "grant agui_writer to " + reader},
 		{asReader, "search --enable english", "grant agui_maintainer to " + reader},
@@ -253,7 +253,7 @@ func TestPermissionErrorsNameTheRoleToGrant(t *testing.T) {
 	}
 	// Each node of a cluster has roles of its own.
 	nodes := clitest.OnNodes(t, cluster.Node{Name: "a", URL: asReader.DatabaseURL}, cluster.Node{Name: "b", URL: asNobody.DatabaseURL})
-	message := nodes.MustFail(cli.ExitRefused, "compact")
+	message := nodes.MustFail(cli.ExitRefused, "job", "compact")
 	if _, ofB, isBoth := strings.Cut(message, `; node "b": `); !isBoth || !strings.Contains(message, "grant agui_worker to "+reader) || !strings.Contains(ofB, "grant agui_worker to "+nobody) {
 		t.Errorf("compact on nodes: %s", message)
 	}

@@ -4,26 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
-
-func (p *program) branchesCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "branches THREAD",
-		Short: "List the branches of a thread",
-		Long: `Lists the branches of a thread: the runs that have no children, the number of runs in their
-lineages, and the run at which they leave other branches. * marks the head, from which a new run
-without a parent continues.`,
-		Example: `  pgagui branches trip-to-lisbon`,
-		Args:    cli.OneThread,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
-			return p.branches(ctx, store, arguments[0])
-		}),
-	}
-}
 
 func (p *program) branches(ctx context.Context, store *pgagui.Store, threadID string) error {
 	branches, err := store.Branches(ctx, threadID)

@@ -15,9 +15,9 @@ func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
 	return append(
 		cli.Conversations.With(
-			p.threadsCommand(), p.runsCommand(), p.branchesCommand(), p.showCommand(), p.restoreCommand(), p.diffCommand(), p.subagentsCommand(),
-			p.usageCommand(), p.statusCommand(), p.waitingCommand(), p.reportCommand(), p.searchCommand(), p.logCommand(),
+			p.threadsCommand(), p.showCommand(), p.diffCommand(),
+			p.waitingCommand(), p.reportCommand(), p.searchCommand(), p.logCommand(),
 		),
-		cli.Events.With(p.exportCommand(), p.feedCommand(), p.consumersCommand(), p.followCommand(), p.historyCommand(), p.archiveCommand())...,
+		cli.Events.With(p.eventsCommand(), p.feedCommand(), p.archiveCommand())...,
 	)
 }

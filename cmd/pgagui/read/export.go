@@ -34,83 +34,6 @@ type exportOptions struct {
 	null     bool
 }
 
-func (p *program) exportCommand() *cobra.Command {
-	var options exportOptions
-	command := &cobra.Command{
-		Use:   "export [THREAD]",
-		Short: "Print the events of a thread, or of all, byte for byte",
-		Long: `Prints the raw events of a thread, one a line, byte for byte. The events of a run come together, and
-the runs in the order in which they began, so that "pgagui import" can read the output. With --run
-it prints the lineage of that run; with --lineage=false only the run itself.
-
-With --all it prints all threads of the scope, one after another, in the order of their ids, as of
-when it comes to them. A thread that is erased meanwhile is left out. Titles, agents and metadata of
-threads are no events: "pgagui threads --all --json" has them.
-
-The log also keeps data beside the events: the inputs of the runs, byte for byte, and parents that
-no event names; and, for roles with agui_diagnoser, what agents answered in place of events.
---requests writes them to a file, which "pgagui import --requests" reads. Without --requests lines
-on stderr say how many were left out.
-
-An event may contain line ends between its fields. Then use --null, which writes a NUL byte instead
-of a line end after each event and each request.
-
-With --compact the events of each run are replaced by fewer events with the same result. "stream"
-gives each message and tool call as a start, one piece and an end. "snapshot" gives all messages and
-the state as of the end of each run, so combine it with --lineage=false. RUN_STARTED then carries
-the input of the run.`,
-		Example: `  pgagui export trip-to-lisbon --requests trip.requests.ndjson > trip.ndjson
-  pgagui export trip-to-lisbon --run run-3 --compact stream
-  pgagui export --all --scope acme --requests acme.requests.ndjson > acme.ndjson`,
-		Args: func(command *cobra.Command, arguments []string) error {
-			if options.all {
-				return cli.NoArguments(command, arguments)
-			}
-			return cli.OneThread(command, arguments)
-		},
-		RunE: func(command *cobra.Command, threads []string) error {
-			if options.all && (options.runID != "" || !options.lineage) {
-				return cli.WrongUsage(command, "--all excludes --run and --lineage: it prints all runs of all threads")
-			}
-			var shape compaction.Shape
-			if options.compact != "" {
-				var err error
-				if shape, err = compaction.ParseShape(options.compact); err != nil {
-					return cli.WrongUsage(command, `--compact must be "stream" or "snapshot"`)
-				}
-				if options.requests != "" {
-					return cli.WrongUsage(command, "--compact and --requests exclude each other: --compact writes the inputs into RUN_STARTED")
-				}
-			}
-			if options.all {
-				var err error
-				threads, err = p.allThreads(command)
-				if err = p.Partly(err); err != nil {
-					return err
-				}
-			}
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				if options.compact != "" {
-					return p.exportCompacted(command.Context(), store, threads, options, shape)
-				}
-				return p.export(command.Context(), store, threads, options)
-			})
-		},
-	}
-	addRunFlags(command, &options.runID, &options.lineage)
-	command.Flags().BoolVar(&options.all, "all", false, "export all threads of the scope")
-	command.Flags().StringVar(&options.compact, "compact", "", "`shape` of a shorter stream with the same result: stream or snapshot")
-	command.Flags().StringVar(&options.requests, "requests", "", "`file` to write the inputs of the runs to, for import --requests")
-	command.Flags().BoolVar(&options.null, "null", false, "write a NUL byte instead of a line end after each event")
-	return command
-}
-
-// addRunFlags adds the flags that select a part of the tree of a thread.
-func addRunFlags(command *cobra.Command, runID *string, lineage *bool) {
-	command.Flags().StringVar(runID, "run", "", "`id` of a run: only the events of this run and of the runs before it in its lineage")
-	command.Flags().BoolVar(lineage, "lineage", true, "include the runs before it; --lineage=false: only the events of the run itself (without --run: of the head)")
-}
-
 // allThreads returns the ids of the threads of the scope, in order, and says if there are others.
 func (p *program) allThreads(command *cobra.Command) (ids []string, err error) {
 	ctx := command.Context()
@@ -134,7 +57,7 @@ func (p *program) export(ctx context.Context, store *pgagui.Store, threads []str
 		return err
 	}
 	defer func() { err = errors.Join(err, beside.close()) }()
-	out := newEventWriter(p.Out, options.null, "pgagui export")
+	out := newEventWriter(p.Out, options.null, "pgagui events")
 	for _, beside.threadID = range threads {
 		err := exportThread(ctx, store, out, &beside)
 		if err != nil && !isGone(err, options) {
@@ -217,7 +140,7 @@ func (b *besideEvents) create() (err error) {
 		return nil
 	}
 	if b.file, err = os.Create(b.options.requests); err == nil {
-		b.out = newEventWriter(b.file, b.options.null, "pgagui export")
+		b.out = newEventWriter(b.file, b.options.null, "pgagui events")
 	}
 	return err
 }
@@ -323,7 +246,7 @@ func (p *program) exportCompacted(
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(p.Out, options.null, "pgagui export")
+	out := newEventWriter(p.Out, options.null, "pgagui events")
 	for _, threadID := range threads {
 		err := exportCompactedThread(ctx, store, out, threadID, options, shape, limits)
 		if err != nil && !isGone(err, options) {

@@ -31,19 +31,19 @@ func TestReadingARunReadsItsLineage(t *testing.T) {
 		if got := strings.Join(seqs, " "); got != want {
 			t.Errorf("history %s: %s, want %s", arguments, got, want)
 		}
-		exported := strings.Count(commands.Must(append([]string{"export", "t"}, strings.Fields(arguments)...)...), "\n")
+		exported := strings.Count(commands.Must(append([]string{"events", "t"}, strings.Fields(arguments)...)...), "\n")
 		if events := len(strings.Fields(want)); exported != events {
 			t.Errorf("export %s: %d events, want %d", arguments, exported, events)
 		}
-		followed := strings.Count(commands.Must(append([]string{"follow", "t"}, strings.Fields(arguments)...)...), "\n")
+		followed := strings.Count(commands.Must(append([]string{"events", "--follow", "t"}, strings.Fields(arguments)...)...), "\n")
 		if events := len(strings.Fields(want)); followed != events {
 			t.Errorf("follow %s: %d events, want %d", arguments, followed, events)
 		}
 	}
-	if lines := strings.Split(commands.Must("export", "t", "--run", "r3", "--lineage=false", "--compact", "snapshot"), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"r3"`) {
+	if lines := strings.Split(commands.Must("events", "t", "--run", "r3", "--lineage=false", "--compact", "snapshot"), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"r3"`) {
 		t.Errorf("compacted, the run alone: %s", lines)
 	}
-	commands.MustFail(cli.ExitUsage, "follow", "t", "--history", "stream", "--lineage=false")
+	commands.MustFail(cli.ExitUsage, "events", "--follow", "t", "--compact", "stream", "--lineage=false")
 }
 
 // A thread that is exported in either compact shape and imported elsewhere restores like the
@@ -53,9 +53,9 @@ func TestCompactedExportMeansTheSame(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	const thread = "trip-to-lisbon"
 	commands.Must("import", "../../../testdata/recordings/"+thread+".ndjson")
-	raw := commands.Must("export", thread)
+	raw := commands.Must("events", thread)
 	for _, shape := range []string{"stream", "snapshot"} {
-		compacted := commands.Must("export", thread, "--compact", shape)
+		compacted := commands.Must("events", thread, "--compact", shape)
 		// A snapshot of each run repeats the whole conversation, so only the other shape is
 		// smaller.
 		if shape == "stream" && len(compacted) > len(raw)*2/3 {
@@ -65,15 +65,15 @@ func TestCompactedExportMeansTheSame(t *testing.T) {
 		commands.Must("import", file, "--scope", shape)
 		for run := 1; run <= 7; run++ {
 			runID := fmt.Sprint("run-", run)
-			original := clitest.Parse[pgagui.Restored](commands, "restore", thread, "--run", runID)
-			copied := clitest.Parse[pgagui.Restored](commands, "restore", thread, "--run", runID, "--scope", shape)
+			original := clitest.Parse[pgagui.Restored](commands, "show", thread, "--document", "--run", runID)
+			copied := clitest.Parse[pgagui.Restored](commands, "show", thread, "--document", "--run", runID, "--scope", shape)
 			copied.Seq = original.Seq // the copy has fewer events
 			if got, want := fmt.Sprint(canonical(t, copied)), fmt.Sprint(canonical(t, original)); got != want {
 				t.Errorf("%s, %s: restores as\n%s\nwant\n%s", shape, runID, got, want)
 			}
 		}
 	}
-	commands.MustFail(cli.ExitUsage, "export", thread, "--compact", "small")
+	commands.MustFail(cli.ExitUsage, "events", thread, "--compact", "small")
 }
 
 // A run that began again behind its end stays open, although it counts as ended. In a compact export another run follows it, so it
@@ -111,7 +111,7 @@ func TestCompactedExportClosesRunsThatOthersFollow(t *testing.T) {
 		}
 		for _, shape := range []string{"stream", "snapshot"} {
 			var events []json.RawMessage
-			for line := range strings.Lines(commands.Must("export", thread, "--compact", shape)) {
+			for line := range strings.Lines(commands.Must("events", thread, "--compact", shape)) {
 				events = append(events, json.RawMessage(strings.TrimSpace(line)))
 			}
 			if repaired := compaction.RepairEvents(events, nil); len(repaired) != len(events) {
@@ -140,7 +140,7 @@ func TestCompactedExportOfARunBehindAFailedOne(t *testing.T) {
 	}
 	for _, shape := range []string{"stream", "snapshot"} {
 		fold := compaction.New()
-		for line := range strings.Lines(commands.Must("export", "t", "--compact", shape)) {
+		for line := range strings.Lines(commands.Must("events", "t", "--compact", shape)) {
 			fold.Apply([]byte(line))
 		}
 		if messages := fold.Messages(); len(messages) != 1 || string(fold.State()) != "{}" {
@@ -172,7 +172,7 @@ func TestExportOfAllThreads(t *testing.T) {
 	export := func(scope string, more ...string) (events, requests, messages string) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "requests.ndjson")
-		result := commands.Run(append([]string{"export", "--all", "--requests", file}, more...)...)
+		result := commands.Run(append([]string{"events", "--all", "--requests", file}, more...)...)
 		text, err := os.ReadFile(file)
 		if result.Code != cli.ExitOK || err != nil {
 			t.Fatalf("scope %q: %+v, %v", scope, result, err)
@@ -180,7 +180,7 @@ func TestExportOfAllThreads(t *testing.T) {
 		return result.Out, string(text), result.Messages
 	}
 	events, requests, messages := export("")
-	if want := commands.Must("export", "t") + commands.Must("export", "trip-to-lisbon"); events != want || messages != "" {
+	if want := commands.Must("events", "t") + commands.Must("events", "trip-to-lisbon"); events != want || messages != "" {
 		t.Errorf("got %d bytes, want %d; %s", len(events), len(want), messages)
 	}
 	commands.Must("import", "--scope", "copy", clitest.WriteFile(t, "all.ndjson", strings.TrimSuffix(events, "\n")),
@@ -191,11 +191,11 @@ func TestExportOfAllThreads(t *testing.T) {
 	if _, _, messages := export(""); messages != "scope \"\": 2 threads of other scopes are not exported\n" {
 		t.Errorf("beside another scope: %q", messages)
 	}
-	compacted := commands.Must("export", "--all", "--scope", "copy", "--compact", "stream")
-	if want := commands.Must("export", "t", "--compact", "stream") + commands.Must("export", "trip-to-lisbon", "--compact", "stream"); compacted != want {
+	compacted := commands.Must("events", "--all", "--scope", "copy", "--compact", "stream")
+	if want := commands.Must("events", "t", "--compact", "stream") + commands.Must("events", "trip-to-lisbon", "--compact", "stream"); compacted != want {
 		t.Errorf("compacted: %d bytes, want %d", len(compacted), len(want))
 	}
-	for _, arguments := range []string{"export --all t", "export --all --run r1", "export --all --lineage=false", "export"} {
+	for _, arguments := range []string{"events --all t", "events --all --run r1", "events --all --lineage=false", "events"} {
 		commands.MustFail(cli.ExitUsage, strings.Fields(arguments)...)
 	}
 }

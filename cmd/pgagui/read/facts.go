@@ -44,7 +44,7 @@ func (p *program) waitingCommand() *cobra.Command {
 		Short: "List what waits for an answer, in all threads of a scope",
 		Long: `Lists the interrupts that wait for an answer, and the tool calls that wait for a result, in all
 threads of a scope, those asked first first. A thread with a run in progress does not wait. It shows
-what "pgagui project", or the worker, found last.
+what "pgagui job project", or the worker, found last.
 
 A tool call waits if its run finished more than 10 seconds ago (the setting call_delay), and the
 conversation has no result of it. If the client sent a list of tools, only calls of these wait.
@@ -114,7 +114,7 @@ func (p *program) reportCommand() *cobra.Command {
 		Use:   "report",
 		Short: "Summarize the runs, tools and models of a period",
 		Long: `Prints a page about all threads of a scope: runs by day, runs by agent, tools with their failures,
-and tokens by model. It shows what "pgagui project", or the worker, found last.
+and tokens by model. It shows what "pgagui job project", or the worker, found last.
 
 With --json it is one object: since, days, agents, tools, models, waiting, as GET /report answers.`,
 		Example: `  pgagui report

@@ -14,7 +14,7 @@ func projected(t *testing.T, commands clitest.CommandLine, runs int) {
 	t.Helper()
 	read := 0
 	wait.For(t, "facts of all runs", func() bool {
-		read += clitest.Parse[struct{ Runs int }](commands, "project").Runs
+		read += clitest.Parse[struct{ Runs int }](commands, "job", "project").Runs
 		return read >= runs
 	})
 }
@@ -61,7 +61,7 @@ func TestReportOfAPeriod(t *testing.T) {
 	if len(parsed.Days) != 2 || len(parsed.Agents) != 1 || len(parsed.Tools) != 1 || len(parsed.Models) != 1 || len(parsed.Waiting) != 1 {
 		t.Errorf("%+v", parsed)
 	}
-	for _, arguments := range [][]string{{"report", "--scope", "a", "--all-scopes"}, {"waiting", "--limit", "0"}, {"report", "--since", "soon"}, {"project", "--max-time", "-1s"}} {
+	for _, arguments := range [][]string{{"report", "--scope", "a", "--all-scopes"}, {"waiting", "--limit", "0"}, {"report", "--since", "soon"}, {"job", "project", "--max-time", "-1s"}} {
 		if result := commands.Run(arguments...); result.Code != cli.ExitUsage {
 			t.Errorf("%s: exit %d, %s", arguments, result.Code, result.Messages)
 		}

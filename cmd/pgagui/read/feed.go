@@ -29,7 +29,7 @@ until Ctrl-C.
 Each run comes at least once. A run whose transaction is in progress, or began after one that is,
 comes later, so nothing is missed. To go on later, keep the position of the last line that was
 processed, and begin there with --after. Or name a consumer: the database keeps its place, which
-moves as lines are written (see "pgagui consumers").
+moves as lines are written (see "pgagui feed consumers").
 
 A thread that is erased comes as a line with "isErased":true, its position and its threadUid, which
 all lines about the thread had. Its name is not kept.
@@ -70,6 +70,7 @@ without one.`,
 	flags.DurationVar(&every, "every", time.Second, "with --follow: how often to look for changes")
 	flags.BoolVar(&from.null, "null", false, "with --events: end each event with a NUL byte, as its bytes may contain line ends")
 	addAllScopes(command, &from.allScopes)
+	command.AddCommand(p.consumersCommand())
 	return command
 }
 
@@ -181,18 +182,13 @@ func writeFeedEvent(out eventWriter, event pgagui.ChangedEvent) error {
 func (p *program) consumersCommand() *cobra.Command {
 	consumers := &cobra.Command{
 		Use:   "consumers",
-		Short: "List, move and remove the consumers of the feed",
+		Short: "List the consumers of the feed and how far they are behind, move or remove one",
 		Long: `A consumer is a reader of changes with a name, whose place the database keeps ("pgagui feed
---consumer", agui.consume, Store.Consumer). It belongs to a scope or to all scopes.`,
-		Example: `  pgagui consumers ls`,
-	}
-	list := &cobra.Command{
-		Use:   "ls",
-		Short: "List the consumers and how far they are behind",
-		Long: `Lists the consumers of the scopes that the role sees, and how many changed runs they have not
+--consumer", agui.consume, Store.Consumer). It belongs to a scope or to all scopes. The command
+lists the consumers of the scopes that the role sees, and how many changed runs they have not
 processed. Not more than 10,000 are counted. "lost": the database was restored, or failed over, so
 the place means nothing any more; remove the consumer, or move it to the beginning.`,
-		Example: `  pgagui consumers ls --json`,
+		Example: `  pgagui feed consumers --json`,
 		Args:    cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error { return p.listConsumers(command.Context(), store) })
@@ -202,26 +198,27 @@ the place means nothing any more; remove the consumer, or move it to the beginni
 		Use:     "rm NAME",
 		Short:   "Remove a consumer and its place",
 		Long:    `Removes a consumer and its place.`,
-		Example: `  pgagui consumers rm warehouse --all-scopes`,
+		Example: `  pgagui feed consumers rm warehouse --all-scopes`,
 	}
 	move := &cobra.Command{
 		Use:   "move NAME [POSITION]",
 		Short: "Move a consumer to a position, or to the beginning",
 		Long: `Moves a consumer to a position that a line of the feed has, or without one to the beginning, so that
 all runs and their events come again. If there is no such consumer, the command creates it.`,
-		Example: `  pgagui consumers move warehouse`,
+		Example: `  pgagui feed consumers move warehouse`,
 	}
 	p.onConsumer(remove, 1, func(ctx context.Context, consumer pgagui.Consumer, arguments []string) error {
 		wasKnown, err := consumer.Remove(ctx)
 		if err == nil && !wasKnown {
-			err = fmt.Errorf("there is no consumer %q here: pgagui consumers ls lists them", arguments[0])
+			err = fmt.Errorf("there is no consumer %q here: pgagui feed consumers lists them", arguments[0])
 		}
 		return err
 	})
 	p.onConsumer(move, 2, func(ctx context.Context, consumer pgagui.Consumer, arguments []string) error {
 		return consumer.Move(ctx, strings.Join(arguments[1:], ""))
 	})
-	consumers.AddCommand(append(cli.OfAllScopes(list), remove, move)...)
+	cli.OfAllScopes(consumers)
+	consumers.AddCommand(remove, move)
 	return consumers
 }
 

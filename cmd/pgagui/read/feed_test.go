@@ -80,18 +80,18 @@ func TestFeedOfEvents(t *testing.T) {
 	if text := commands.Must("feed", "--consumer", "runs"); strings.Count(text, "\n") < 2 {
 		t.Errorf("runs of a consumer: %s", text)
 	}
-	listed := commands.Must("consumers", "ls")
+	listed := commands.Must("feed", "consumers")
 	for _, part := range []string{"CONSUMER  SCOPE  BEHIND", "copy      \"\"", "runs      \"\""} {
 		if !strings.Contains(listed, part) {
 			t.Errorf("no %q in\n%s", part, listed)
 		}
 	}
-	commands.Must("consumers", "move", "copy")
+	commands.Must("feed", "consumers", "move", "copy")
 	clear(printed)
 	if note(commands.Must(feed...)); len(printed) != 5 {
 		t.Errorf("from the beginning: %d of 5 events", len(printed))
 	}
-	commands.Must("consumers", "rm", "copy")
+	commands.Must("feed", "consumers", "rm", "copy")
 	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.append('lines', 'r', e'[{"type":\n"RUN_STARTED"}]')`); err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func TestFeedOfEvents(t *testing.T) {
 	if text := commands.Must(append(feed, "--null")...); !strings.Contains(text, "\"payload\":{\"type\":\n\"RUN_STARTED\"}}\x00") {
 		t.Errorf("with --null: %q", text)
 	}
-	commands.Must("consumers", "rm", "copy")
-	if text := commands.MustFail(cli.ExitRefused, "consumers", "rm", "copy"); !strings.Contains(text, `there is no consumer "copy" here`) {
+	commands.Must("feed", "consumers", "rm", "copy")
+	if text := commands.MustFail(cli.ExitRefused, "feed", "consumers", "rm", "copy"); !strings.Contains(text, `there is no consumer "copy" here`) {
 		t.Errorf("%s", text)
 	}
-	for _, wrong := range [][]string{{"feed", "--events"}, {"feed", "--consumer", "c", "--after", "x"}, {"feed", "--every", "0s"}, {"consumers", "rm"}} {
+	for _, wrong := range [][]string{{"feed", "--events"}, {"feed", "--consumer", "c", "--after", "x"}, {"feed", "--every", "0s"}, {"feed", "consumers", "rm"}} {
 		commands.MustFail(cli.ExitUsage, wrong...)
 	}
 }

@@ -225,13 +225,13 @@ func TestAFeedBesideAllElse(t *testing.T) {
 	archive := t.TempDir() + "/archive"
 	answers := clitest.WriteFile(t, "answers.ndjson", clitest.Answer("answered", "r1", 20)...)
 	for _, step := range [][]string{
-		{"import", answers}, {"compact"}, {"repack", "--older-than", "0s"}, {"project"},
+		{"import", answers}, {"job", "compact"}, {"job", "repack", "--older-than", "0s"}, {"job", "project"},
 		{"import", clitest.WriteFile(t, "more.ndjson", clitest.Answer("answered", "r2", 5)...)},
 		{"import", clitest.WriteFile(t, "other.ndjson", clitest.Answer("other", "r1", 5)...)},
 		{"archive", archive, "answered"},
-		{"erase", "answered", "--yes"}, {"allow", "answered"}, {"unarchive", archive},
+		{"erase", "answered", "--yes"}, {"retention", "allow", "answered"}, {"unarchive", archive},
 		{"import", clitest.WriteFile(t, "late.ndjson", clitest.Answer("answered", "r3", 2)...)},
-		{"compact"}, {"repack", "--older-than", "0s"}, {"erase", "other", "--yes"}, {"allow", "other"},
+		{"job", "compact"}, {"job", "repack", "--older-than", "0s"}, {"erase", "other", "--yes"}, {"retention", "allow", "other"},
 		{"import", clitest.WriteFile(t, "again.ndjson", clitest.Answer("other", "r1", 3)...)},
 	} {
 		commands.Must(step...)

@@ -37,7 +37,7 @@ func follow(c clitest.CommandLine, arguments ...string) *follower {
 	})
 	go func() {
 		var messages bytes.Buffer
-		code := clitest.Run(ctx, append(append([]string{"follow"}, arguments...), "--database-url", c.DatabaseURL), strings.NewReader(""), writer, &messages)
+		code := clitest.Run(ctx, append(append([]string{"events", "--follow"}, arguments...), "--database-url", c.DatabaseURL), strings.NewReader(""), writer, &messages)
 		writer.Close()
 		f.ended <- clitest.Outcome{Code: code, Messages: messages.String()}
 	}()
@@ -93,7 +93,7 @@ func TestFollowPrintsEventsAsTheyComeUntilTheRunEnds(t *testing.T) {
 	if result := <-following.ended; result.Code != cli.ExitOK || result.Messages != "" {
 		t.Errorf("%+v", result)
 	}
-	if got, want := commands.Must("follow", "t"), commands.Must("export", "t"); got != want {
+	if got, want := commands.Must("events", "--follow", "t"), commands.Must("events", "t"); got != want {
 		t.Errorf("a thread without a run in progress:\n%s\nwant\n%s", got, want)
 	}
 }
@@ -104,7 +104,7 @@ func TestFollowWithJSONKeepsThePayloadsBytes(t *testing.T) {
 	odd := `{ "type":"CUSTOM",  "value" : 1.50e0, "name":"<\u00e9>" }`
 	appendTo := appending(t, commands)
 	appendTo("r", clitest.Started("t", "r"), odd, clitest.Finished)
-	lines := strings.Split(strings.TrimSuffix(commands.Must("follow", "t", "--after", "1", "--json"), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(commands.Must("events", "--follow", "t", "--after", "1", "--json"), "\n"), "\n")
 	if len(lines) != 2 || !strings.HasSuffix(lines[0], `,"payload":`+odd+"}") {
 		t.Fatalf("%q", lines)
 	}
@@ -159,7 +159,7 @@ func TestFollowBeginsWithAShortHistory(t *testing.T) {
 	appendTo := appending(t, commands)
 	appendTo("r", clitest.Answer("t", "r", 50)...)
 	for shape, lines := range map[string]int{"stream": 5, "snapshot": 4} {
-		got := strings.Split(strings.TrimSuffix(commands.Must("follow", "t", "--history", shape, "--json"), "\n"), "\n")
+		got := strings.Split(strings.TrimSuffix(commands.Must("events", "--follow", "t", "--compact", shape, "--json"), "\n"), "\n")
 		if len(got) != lines || strings.Contains(got[0], `"seq"`) || !strings.HasPrefix(got[lines-1], `{"seq":54,`) {
 			t.Errorf("%s: %d lines:\n%s", shape, len(got), strings.Join(got, "\n"))
 		}
@@ -175,7 +175,7 @@ func TestFollowEndsWhenItsOutputIsClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	following := commands.Program(os.Args[0], "follow", "t", "--stay")
+	following := commands.Program(os.Args[0], "events", "--follow", "t", "--stay")
 	following.Stdout = writer
 	if err := following.Start(); err != nil {
 		t.Fatal(err)
@@ -205,21 +205,21 @@ func TestFollowFailures(t *testing.T) {
 	}{
 		{commands, "", cli.ExitUsage, "expected one thread id"},
 		{commands, "t --after -1", cli.ExitUsage, "--after must be 0 or more"},
-		{commands, "t --history short", cli.ExitUsage, "--history must be"},
-		{commands, "t --history stream --after 1", cli.ExitUsage, "exclude each other"},
+		{commands, "t --compact short", cli.ExitUsage, "--compact must be"},
+		{commands, "t --compact stream --after 1", cli.ExitUsage, "exclude each other"},
 		{commands, "nobody", cli.ExitRefused, `thread "nobody" is unknown`},
 		{commands, "t --run r9", cli.ExitRefused, `run "r9" of thread "t" is unknown`},
 		{commands, "t --after 9", cli.ExitRefused, "its log was rewound"},
-		{commands, "t", cli.ExitUsage, "event 2 of thread \"t\" (run \"r\") contains a line end, so it does not fit on one line: use --null (see: pgagui follow --help)"},
+		{commands, "t", cli.ExitUsage, "event 2 of thread \"t\" (run \"r\") contains a line end, so it does not fit on one line: use --null (see: pgagui events --help)"},
 		{clitest.On(t, testdb.Empty(t)), "t", cli.ExitUnavailable, "pgagui migrate up"},
 		{clitest.On(t, "postgres://nobody@127.0.0.1:1/nothing"), "t", cli.ExitUnavailable, "--database-url"},
 	} {
-		if message := test.commands.MustFail(test.code, append([]string{"follow"}, strings.Fields(test.arguments)...)...); !strings.Contains(message, test.saying) {
-			t.Errorf("pgagui follow %s: %s, which does not say %q", test.arguments, message, test.saying)
+		if message := test.commands.MustFail(test.code, append([]string{"events", "--follow"}, strings.Fields(test.arguments)...)...); !strings.Contains(message, test.saying) {
+			t.Errorf("pgagui events --follow %s: %s, which does not say %q", test.arguments, message, test.saying)
 		}
 	}
 	appendTo("r", clitest.Finished)
-	if out := commands.Must("follow", "t", "--null"); strings.Count(out, "\x00") != 3 {
+	if out := commands.Must("events", "--follow", "t", "--null"); strings.Count(out, "\x00") != 3 {
 		t.Errorf("with NUL bytes: %q", out)
 	}
 }

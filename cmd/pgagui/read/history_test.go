@@ -14,7 +14,7 @@ import (
 // historyLines returns the rows of the JSON output.
 func historyLines(t *testing.T, commands clitest.CommandLine, arguments ...string) []pgagui.HistoryEvent {
 	t.Helper()
-	return clitest.Lines[pgagui.HistoryEvent](t, commands.Must(append([]string{"history", "--json"}, arguments...)...))
+	return clitest.Lines[pgagui.HistoryEvent](t, commands.Must(append([]string{"events", "--page", "--json"}, arguments...)...))
 }
 
 func TestHistoryShowsWhatHappened(t *testing.T) {
@@ -29,7 +29,7 @@ func TestHistoryShowsWhatHappened(t *testing.T) {
 		`6 r1 TEXT_MESSAGE_END 1 messageId="m"`,
 		"7 r1 RUN_FINISHED 1",
 	}
-	table := strings.Split(commands.Must("history", "t", "--run", "r1"), "\n")
+	table := strings.Split(commands.Must("events", "--page", "t", "--run", "r1"), "\n")
 	for i, row := range want {
 		if got := clitest.WithoutTimes(table[i]); got != row {
 			t.Errorf("row %d is %q, want %q", i, got, row)
@@ -43,7 +43,7 @@ func TestHistoryShowsWhatHappened(t *testing.T) {
 		t.Errorf("two types: %+v", rows)
 	}
 	for arguments, want := range map[string]int{
-		"t --since 1h": 10, "t --since 2999-01-01T00:00:00Z": 0, "t --until 1h": 0, "t --until 2999-01-01T00:00:00Z --after-seq 7": 5,
+		"t --since 1h": 10, "t --since 2999-01-01T00:00:00Z": 0, "t --until 1h": 0, "t --until 2999-01-01T00:00:00Z --after 7": 5,
 		"t --max-bytes 1": 13, "t --max-bytes 1000 --max-idle 1h": 10,
 	} {
 		if rows := historyLines(t, commands, strings.Fields(arguments)...); len(rows) != want {
@@ -58,14 +58,14 @@ func TestHistorySaysHowToContinue(t *testing.T) {
 	commands.Must("import", clitest.WriteFile(t, "chat.ndjson", clitest.Answer("t", "r", 3)...)) // 7 events in 5 rows
 	var seqs []int64
 	arguments := []string{"t", "--limit", "2"}
-	for page, wantMore := range []string{"more rows follow: continue with --after-seq 2, or use --all\n", "more rows follow: continue with --after-seq 6, or use --all\n", ""} {
-		result := commands.Run(append([]string{"history"}, arguments...)...)
+	for page, wantMore := range []string{"more rows follow: continue with --after 2, or use --all\n", "more rows follow: continue with --after 6, or use --all\n", ""} {
+		result := commands.Run(append([]string{"events", "--page"}, arguments...)...)
 		if result.Code != cli.ExitOK || result.Messages != wantMore {
 			t.Errorf("page %d: exit code %d, messages %q, want %q", page, result.Code, result.Messages, wantMore)
 		}
 		for _, row := range historyLines(t, commands, arguments...) {
 			seqs = append(seqs, row.Seq)
-			arguments = []string{"t", "--limit", "2", "--after-seq", jsonText(t, row.LastSeq)}
+			arguments = []string{"t", "--limit", "2", "--after", jsonText(t, row.LastSeq)}
 		}
 	}
 	if got := jsonText(t, seqs); got != "[1,2,3,6,7]" {
@@ -73,7 +73,7 @@ func TestHistorySaysHowToContinue(t *testing.T) {
 	}
 	// After a full last page there is no such line.
 	for _, arguments := range []string{"t --limit 5", "t --all", "t --all --raw"} {
-		if result := commands.Run(append([]string{"history"}, strings.Fields(arguments)...)...); result.Code != cli.ExitOK || result.Messages != "" {
+		if result := commands.Run(append([]string{"events", "--page"}, strings.Fields(arguments)...)...); result.Code != cli.ExitOK || result.Messages != "" {
 			t.Errorf("%s: exit code %d, messages %q", arguments, result.Code, result.Messages)
 		}
 	}
@@ -110,14 +110,14 @@ func TestHistoryEscapesWhatActsOnATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	table := commands.Must("history", "t")
+	table := commands.Must("events", "--page", "t")
 	if strings.ContainsAny(table, "\x1b\x07\u202e\t") || !strings.Contains(table, `red \x1b[31m\a\u202e`) || strings.Count(table, "\n") != 5 {
 		t.Errorf("the table acts on the terminal: %q", table)
 	}
-	if message := commands.MustFail(cli.ExitUsage, "history", "t", "--json"); !strings.Contains(message, "event 4 of thread") || !strings.Contains(message, "use --null") {
+	if message := commands.MustFail(cli.ExitUsage, "events", "--page", "t", "--json"); !strings.Contains(message, "event 4 of thread") || !strings.Contains(message, "use --null") {
 		t.Errorf("an event with a line end: %s", message)
 	}
-	rows := strings.Split(commands.Must("history", "t", "--json", "--null"), "\x00")
+	rows := strings.Split(commands.Must("events", "--page", "t", "--json", "--null"), "\x00")
 	if len(rows) != 5 || !strings.HasSuffix(rows[3], `,"payload":`+spread+`}`) {
 		t.Errorf("rows: %q", rows)
 	}
@@ -135,7 +135,7 @@ func TestHistoryRefusals(t *testing.T) {
 		{"t --limit 0", cli.ExitUsage, "--limit must be from 1 to 1000, not 0"},
 		{"t --limit 1001", cli.ExitUsage, "--limit must be from 1 to 1000, not 1001"},
 		{"t --max-bytes -1", cli.ExitUsage, "--max-bytes and --max-idle must be 0 or more"},
-		{"t --after-seq -1", cli.ExitUsage, "--after-seq must be 0 or more"},
+		{"t --after -1", cli.ExitUsage, "--after must be 0 or more"},
 		{"t --all --limit 5", cli.ExitUsage, "--all and --limit exclude each other"},
 		{"t --null", cli.ExitUsage, "--null needs --json"},
 		{"t --since yesterday", cli.ExitUsage, "--since yesterday: not a point in time"},
@@ -144,9 +144,9 @@ func TestHistoryRefusals(t *testing.T) {
 		{"u", cli.ExitRefused, `thread "u" is unknown`},
 		{"t --run s", cli.ExitRefused, `run "s" of thread "t" is unknown`},
 	} {
-		arguments := append([]string{"history"}, strings.Fields(test.arguments)...)
+		arguments := append([]string{"events", "--page"}, strings.Fields(test.arguments)...)
 		if message := commands.MustFail(test.code, arguments...); !strings.Contains(message, test.saying) {
-			t.Errorf("pgagui history %s: %s, which does not say %q", test.arguments, message, test.saying)
+			t.Errorf("pgagui events --page %s: %s, which does not say %q", test.arguments, message, test.saying)
 		}
 	}
 }

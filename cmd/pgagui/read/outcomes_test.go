@@ -57,7 +57,7 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 	for thread, want := range whyOf {
 		status := cli.StatusText(want.status)
 		for label, text := range map[string]string{
-			"error": commands.Must("status", thread), "cut off": commands.Must("status", thread), "stopped": commands.Must("status", thread),
+			"error": commands.Must("show", "--status", thread), "cut off": commands.Must("show", "--status", thread), "stopped": commands.Must("show", "--status", thread),
 		} {
 			shown := clitest.Field(t, text, label)
 			isIt := label == map[string]string{"failed": "error", "cut": "cut off", "cancelled": "stopped"}[thread]
@@ -84,7 +84,7 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 			t.Errorf("threads has %d rows of %s:\n%s", count, thread, list)
 		}
 	}
-	if requested := clitest.Field(t, commands.Must("status", "stopped"), "stop requested"); !strings.HasSuffix(requested, " ago): by hand") {
+	if requested := clitest.Field(t, commands.Must("show", "--status", "stopped"), "stop requested"); !strings.HasSuffix(requested, " ago): by hand") {
 		t.Errorf("status stopped: stop requested %q", requested)
 	}
 	for thread, want := range map[string]string{"failed": "✗ failed: E1: no answer", "cut": "✗ cut off: power cut"} {
@@ -110,17 +110,17 @@ func TestCommandsSayWhyARunEnded(t *testing.T) {
 	}
 }
 
-// listedRuns runs "pgagui runs --json".
+// listedRuns runs "pgagui log --all-threads --json".
 func listedRuns(c clitest.CommandLine, arguments ...string) []pgagui.ListedRun {
 	c.T.Helper()
-	return clitest.Lines[pgagui.ListedRun](c.T, c.Must(append([]string{"runs", "--json"}, arguments...)...))
+	return clitest.Lines[pgagui.ListedRun](c.T, c.Must(append([]string{"log", "--all-threads", "--json"}, arguments...)...))
 }
 
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	commands.Must("import", clitest.WriteFile(t, "other.ndjson", clitest.Started("other", "r"), failedWithCode), "--scope", "elsewhere")
-	if empty := commands.Run("runs"); strings.Count(empty.Out, "\n") > 1 || !strings.Contains(empty.Messages, "1 thread of another scope is not listed") {
+	if empty := commands.Run("log", "--all-threads"); strings.Count(empty.Out, "\n") > 1 || !strings.Contains(empty.Messages, "1 thread of another scope is not listed") {
 		t.Errorf("without runs: %s%s", empty.Out, empty.Messages)
 	}
 	importOutcomes(t, commands)
@@ -155,7 +155,7 @@ func TestRuns(t *testing.T) {
 		}
 	}
 
-	table := strings.Split(strings.TrimSuffix(commands.Must("runs", "--since", "2d"), "\n"), "\n")
+	table := strings.Split(strings.TrimSuffix(commands.Must("log", "--all-threads", "--since", "2d"), "\n"), "\n")
 	if len(table) != 4 || clitest.WithoutTimes(table[0]) != "ENDED THREAD RUN AGENT STATUS WHY" {
 		t.Fatalf("the table is\n%s", strings.Join(table, "\n"))
 	}
@@ -173,7 +173,7 @@ func TestRuns(t *testing.T) {
 
 	// Page by page.
 	var paged []pgagui.ListedRun
-	arguments := []string{"runs", "--json", "--limit", "2"}
+	arguments := []string{"log", "--all-threads", "--json", "--limit", "2"}
 	for page := range 2 {
 		result := commands.Run(arguments...)
 		if result.Code != cli.ExitOK || strings.Count(result.Out, "\n") != 2 {
@@ -184,20 +184,20 @@ func TestRuns(t *testing.T) {
 		if page == 0 && result.Messages != "more runs may follow: continue with --cursor "+cursor+", or use --all\nscope \"\": 1 thread of another scope is not listed\n" {
 			t.Errorf("page %d: %q", page, result.Messages)
 		}
-		arguments = []string{"runs", "--json", "--limit", "2", "--cursor", cursor}
+		arguments = []string{"log", "--all-threads", "--json", "--limit", "2", "--cursor", cursor}
 	}
 	if all := listedRuns(commands, "--all"); !slices.Equal(paged, all) {
 		t.Errorf("the pages are %+v, all runs %+v", paged, all)
 	}
 	for arguments, code := range map[string]int{
-		"runs failed":            cli.ExitUsage,
-		"runs --status finished": cli.ExitUsage,
-		"runs --status lost":     cli.ExitUsage,
-		"runs --limit 0":         cli.ExitUsage,
-		"runs --limit 1001":      cli.ExitUsage,
-		"runs --limit 5 --all":   cli.ExitUsage,
-		"runs --since yesterday": cli.ExitUsage,
-		"runs --cursor 7":        cli.ExitRefused,
+		"log --all-threads failed":            cli.ExitUsage,
+		"log --all-threads --status finished": cli.ExitUsage,
+		"log --all-threads --status lost":     cli.ExitUsage,
+		"log --all-threads --limit 0":         cli.ExitUsage,
+		"log --all-threads --limit 1001":      cli.ExitUsage,
+		"log --all-threads --limit 5 --all":   cli.ExitUsage,
+		"log --all-threads --since yesterday": cli.ExitUsage,
+		"log --all-threads --cursor 7":        cli.ExitRefused,
 	} {
 		commands.MustFail(code, strings.Fields(arguments)...)
 	}

@@ -12,26 +12,6 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
 
-func (p *program) restoreCommand() *cobra.Command {
-	var at pgagui.At
-	command := &cobra.Command{
-		Use:   "restore THREAD",
-		Short: "Print a conversation as of any point, as JSON",
-		Long: `Prints the messages, the state and the open interrupts of a thread as one JSON document: {threadId,
-runId, seq, status, messages, state, interrupts}. A UI can show the conversation from it. The
-document is indented on a terminal; otherwise, and with --json, it is one line.`,
-		Example: `  pgagui restore trip-to-lisbon
-  pgagui restore trip-to-lisbon --run run-3 --at 100 | jq .state
-  pgagui restore trip-to-lisbon --at 2h`,
-		Args: cli.OneThread,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
-			return p.restore(ctx, store, arguments[0], at)
-		}),
-	}
-	addPointFlags(command, &at)
-	return command
-}
-
 // addPointFlags adds the flags that select a point of a thread.
 func addPointFlags(command *cobra.Command, at *pgagui.At) {
 	flags := command.Flags()

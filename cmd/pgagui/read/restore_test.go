@@ -31,16 +31,16 @@ func TestRestoreAtAnyPoint(t *testing.T) {
 	}
 	for range 2 {
 		for _, test := range tests {
-			restored := clitest.Parse[pgagui.Restored](commands, append([]string{"restore", "t"}, test.arguments...)...)
+			restored := clitest.Parse[pgagui.Restored](commands, append([]string{"show", "t", "--document"}, test.arguments...)...)
 			if restored.RunID != test.runID || restored.Seq != test.seq || len(restored.Messages) != test.messages || string(restored.State) != test.state {
-				t.Errorf("restore %s: %+v, state %s", test.arguments, restored, restored.State)
+				t.Errorf("show --document %s: %+v, state %s", test.arguments, restored, restored.State)
 			}
 		}
-		commands.Must("compact") // the second round restores from snapshots
+		commands.Must("job", "compact") // the second round restores from snapshots
 	}
 	for _, at := range []string{"0", "-1", "", "yesterday", "2026-13-01T00:00", "-2h"} {
-		for _, command := range []string{"restore", "show"} {
-			if message := commands.MustFail(cli.ExitUsage, command, "t", "--at="+at); !strings.Contains(message, "--at "+at) {
+		for _, command := range []string{"--document", "--full"} {
+			if message := commands.MustFail(cli.ExitUsage, "show", "t", command, "--at="+at); !strings.Contains(message, "--at "+at) {
 				t.Errorf("message: %s", message)
 			}
 		}

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
 
-// statusNames are the statuses of runs, as flags take them. Those of endedNames are listed by runs.
+// statusNames are the statuses of runs, as flags take them. Those of endedNames are listed by log.
 var (
 	statusNames = []string{"running", "finished", "interrupted", "cancelled", "failed", "cut_off"}
 	endedNames  = statusNames[2:]
@@ -30,51 +29,11 @@ func readStatus(name string, known []string) (pgagui.Status, error) {
 	return pgagui.Status(name), nil
 }
 
-// endedRuns are the flags of runs.
+// endedRuns are the flags of log that select runs of all threads.
 type endedRuns struct {
 	status []string
 	since  string
 	all    bool
-}
-
-func (p *program) runsCommand() *cobra.Command {
-	var options pgagui.ListRunsOptions
-	var given endedRuns
-	command := &cobra.Command{
-		Use:   "runs",
-		Short: "List the runs that failed, of all threads of a scope",
-		Long: `Lists the runs of all threads of a scope that failed or were cut off, and why, those that ended last
-first. --status lists others: cancelled (stopped) or interrupted (waits, or waited, for answers).
-
-A list has 50 runs unless --limit sets another number. If there are more, a line on stderr has the
-flag for the next page. --all shows all runs as of one point in time.
-
-With --json each line is an object with threadId, runId, parentRunId, status, title, agent,
-firstSeq, lastSeq, startedAt, endedAt, errorCode, errorMessage, stopReason, cutOffReason, cursor
-(the value for --cursor), and agentError: what the agent of a run answered in place of events, for
-roles with agui_diagnoser.`,
-		Example: `  pgagui runs --since 2d
-  pgagui runs --status failed --all --json | jq -r .errorCode | sort | uniq -c`,
-		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := given.complete(&options, command.Flags().Changed("limit"), time.Now()); err != nil {
-				return cli.WrongUsage(command, err.Error())
-			}
-			return p.WithSnapshot(command.Context(), func(store *pgagui.Store, tx pgx.Tx) error {
-				return p.runs(command.Context(), store, tx, options, given.all, cli.ScopeIsGiven(command))
-			})
-		},
-	}
-	flags := command.Flags()
-	flags.StringSliceVar(&given.status, "status", []string{"failed", "cut_off"}, "list runs with this `status`: "+strings.Join(endedNames, ", "))
-	flags.StringVar(&given.since, "since", "", "list only runs that ended since this `time`: "+cli.TimeFormats)
-	flags.StringVar(&options.Cursor, "cursor", "", "start after this `cursor`, from an earlier page")
-	flags.IntVar(&options.Limit, "limit", 50, "maximum `number` of runs, from 1 to 1000")
-	flags.BoolVar(&given.all, "all", false, "list all runs")
-	if err := command.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(endedNames, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err)
-	}
-	return command
 }
 
 // complete sets the options from the flags, and checks their combination.

@@ -25,9 +25,9 @@ asterisks: words, "words in order", or, -not. It searches the texts of users, as
 of all branches.
 
 Search is off until --enable turns it on, with a text search configuration of PostgreSQL such as
-english, or simple for words as they are. Then "pgagui project", or the worker, indexes the texts of
-all messages. They take about as much space as the log. --disable removes them. Both concern all
-scopes and need the role agui_maintainer.
+english, or simple for words as they are. Then "pgagui job project", or the worker, indexes the
+texts of all messages. They take about as much space as the log. --disable removes them. Both
+concern all scopes and need the role agui_maintainer.
 
 With --json each line is an object with scope, threadId, runId, messageId, role, seq, saidAt, rank
 and snippet, a list of pieces with text and isMatch.`,
@@ -62,7 +62,7 @@ and snippet, a list of pieces with text and isMatch.`,
 				case language != "":
 					err := store.EnableSearch(command.Context(), language)
 					if err == nil {
-						fmt.Fprintln(p.Messages, "search is on: pgagui project, or the worker, indexes the texts of all messages")
+						fmt.Fprintln(p.Messages, "search is on: pgagui job project, or the worker, indexes the texts of all messages")
 					}
 					return err
 				}

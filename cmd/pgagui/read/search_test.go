@@ -20,7 +20,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	commands.Must("search", "--enable", "english")
-	commands.Must("project")
+	commands.Must("job", "project")
 	lines := strings.Split(strings.TrimSpace(commands.Must("search", "refund", "--since", "2024-01-01T00:00")), "\n")
 	if len(lines) != 4 || !strings.HasSuffix(lines[0], "  order  r1  user") && !strings.HasSuffix(lines[2], "  order  r1  user") {
 		t.Errorf("%q", lines)

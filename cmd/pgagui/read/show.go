@@ -20,10 +20,10 @@ import (
 
 func (p *program) showCommand() *cobra.Command {
 	var at pgagui.At
-	var full bool
+	var full, document, status, usage, subagents, lineage, wholeThread bool
 	command := &cobra.Command{
 		Use:   "show THREAD",
-		Short: "Print a conversation in readable form",
+		Short: "Print a conversation, or the status, tokens and subagents of its run",
 		Long: `Prints the conversation of a thread: the messages of the user and the assistant, reasoning, tool
 calls with their results, activities, and open interrupts. What a subagent says is indented. The
 marks mean: ✓ done, ▸ in progress, ◦ not begun, ✗ failed, ~ skipped. Long arguments, results,
@@ -49,17 +49,79 @@ parts of the conversation in order, each with its kind:
   activity             id, activityType, content
   interrupt            id, reason, text of an open interrupt; expiresAt, expired
 
-Parts of a subagent have a subagentRunId and subagentName. Members without a value are left out.`,
+Parts of a subagent have a subagentRunId and subagentName. Members without a value are left out.
+
+--document prints the conversation for a UI, as one JSON document: {threadId, runId, seq, status,
+messages, state, interrupts}. It is indented on a terminal; otherwise, and with --json, it is one
+line.
+
+--status prints, in place of the conversation, whether the run is in progress or how and why it
+ended, the seqs of its events, and the last sign of life of its writer, which is an event or a
+heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale (the settings
+lease and heartbeat_lease; see the view agui.setting). "pgagui job reap" closes stale runs; so does
+the next run of the thread. If the agent behind "pgagui serve" answered with something else than
+events, a role with agui_diagnoser also sees that: status, content type, and the first 4 KB of the
+body.
+
+--usage prints how many tokens the lineage of the run used, by provider and model, as the ends of
+the runs report them; with --lineage=false the run alone, with --whole-thread all runs on all
+branches, each once. The calls of subagents are in the count of their run. REASONING is a part of
+OUTPUT; CACHED and CACHE WRITE are parts of INPUT; TOTAL is INPUT plus OUTPUT. A count that no run
+reported is "-". With --json it is one object: usage (provider, model, inputTokens, outputTokens,
+totalTokens, reasoningTokens, cachedInputTokens, cacheWriteInputTokens, runs), runs,
+runsWithoutUsage.
+
+--subagents prints the subagents of the lineage, each above those that it began, with status, number
+of events, how long it took, and why it failed. The wait of a suspended subagent for an answer does
+not count. With --json each line has subagentRunId, depth, name, description, parentSubagentRunId,
+parentToolCallId, parentMessageId, status (running, finished, suspended, failed, cut_off), runId,
+lastRunId, firstSeq, lastSeq, eventCount, startedAt, endedAt, durationMs, result, interruptIds,
+errorMessage, errorCode, usage. Members without a value are left out.`,
 		Example: `  pgagui show trip-to-lisbon
   pgagui show trip-to-lisbon --run run-3 --at 100 --full | less
-  pgagui show trip-to-lisbon --json | jq 'select(.kind == "tool_call") | {toolName, durationMs}'`,
+  pgagui show trip-to-lisbon --json | jq 'select(.kind == "tool_call") | {toolName, durationMs}'
+  pgagui show trip-to-lisbon --document --at 2h | jq .state
+  pgagui show trip-to-lisbon --usage --whole-thread --json | jq '[.usage[].totalTokens] | add'`,
 		Args: cli.OneThread,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
-			return p.show(ctx, store, arguments[0], at, full)
-		}),
 	}
 	addPointFlags(command, &at)
-	command.Flags().BoolVar(&full, "full", false, "show long texts in full")
+	flags := command.Flags()
+	flags.BoolVar(&full, "full", false, "show long texts in full")
+	flags.BoolVar(&document, "document", false, "print messages, state and open interrupts as one JSON document")
+	flags.BoolVar(&status, "status", false, "print whether the run is in progress and its writer is alive")
+	flags.BoolVar(&usage, "usage", false, "print the tokens that the runs used")
+	flags.BoolVar(&subagents, "subagents", false, "print the subagents as a tree")
+	flags.BoolVar(&lineage, "lineage", true, "with --usage and --subagents: include the runs before the run")
+	flags.BoolVar(&wholeThread, "whole-thread", false, "with --usage: count all runs of the thread, on all branches")
+	readAt := command.PreRunE
+	command.PreRunE = func(command *cobra.Command, arguments []string) error {
+		switch {
+		case cli.Several(full, document, status, usage, subagents):
+			return cli.WrongUsage(command, "--full, --document, --status, --usage and --subagents exclude each other")
+		case wholeThread && (!lineage || at.RunID != ""):
+			return cli.WrongUsage(command, "--whole-thread excludes --run and --lineage")
+		}
+		return cmp.Or(
+			cli.GoesWith(command, "the conversation, --document and --subagents", !status && !usage, "at"),
+			cli.GoesWith(command, "--usage and --subagents", usage || subagents, "lineage"),
+			cli.GoesWith(command, "--usage", usage, "whole-thread"),
+			readAt(command, arguments),
+		)
+	}
+	command.RunE = p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
+		switch threadID := arguments[0]; {
+		case document:
+			return p.restore(ctx, store, threadID, at)
+		case status:
+			return p.status(ctx, store, threadID, at.RunID)
+		case usage:
+			return p.usage(ctx, store, threadID, pgagui.UsageOptions{RunID: at.RunID, NoLineage: !lineage, WholeThread: wholeThread})
+		case subagents:
+			return p.subagents(ctx, store, threadID, pgagui.SubagentsOptions{At: at, NoLineage: !lineage})
+		default:
+			return p.show(ctx, store, threadID, at, full)
+		}
+	})
 	return command
 }
 

@@ -32,7 +32,7 @@ waits for an answer
 	if !strings.HasSuffix(out, end) {
 		t.Errorf("the end of\n%s\nis not\n%s", out, end)
 	}
-	commands.Must("compact") // now show reads snapshots
+	commands.Must("job", "compact") // now show reads snapshots
 	if compacted := commands.Must("show", "trip-to-lisbon", "--run", "run-3"); compacted != out {
 		t.Errorf("after compaction:\n%s\nwant\n%s", compacted, out)
 	}

@@ -6,35 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 )
-
-func (p *program) statusCommand() *cobra.Command {
-	var runID string
-	command := &cobra.Command{
-		Use:   "status THREAD",
-		Short: "Show whether a run is in progress and its writer is alive",
-		Long: `Shows the status of the head of a thread, or of the run that --run names: whether it is in progress
-or how and why it ended, the seqs of its events, and the last sign of life of its writer, which is
-an event or a heartbeat (agui.keep_alive). A run without a sign of life within the lease is stale
-(the settings lease and heartbeat_lease; see the view agui.setting). "pgagui reap" closes stale
-runs; so does the next run of the thread.
-
-If the agent behind "pgagui serve" answered with something else than events, a role with
-agui_diagnoser also sees that: status, content type, and the first 4 KB of the body.`,
-		Example: `  pgagui status trip-to-lisbon
-  pgagui status trip-to-lisbon --run run-3 --json | jq .status`,
-		Args: cli.OneThread,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
-			return p.status(ctx, store, arguments[0], runID)
-		}),
-	}
-	command.Flags().StringVar(&runID, "run", "", "`id` of the run (default: the head of the thread)")
-	return command
-}
 
 func (p *program) status(ctx context.Context, store *pgagui.Store, threadID, runID string) error {
 	status, err := store.Status(ctx, pgagui.RunRef{ThreadID: threadID, RunID: runID})

@@ -7,41 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/transcript"
 )
-
-func (p *program) subagentsCommand() *cobra.Command {
-	options := pgagui.SubagentsOptions{}
-	lineage := true
-	command := &cobra.Command{
-		Use:   "subagents THREAD",
-		Short: "Show the subagents of a conversation as a tree",
-		Long: `Shows the subagents of the lineage of a run, each above the subagents that it began, with status,
-number of events, how long it took, and why it failed. The wait of a suspended subagent for an
-answer does not count.
-
-With --json each line is a subagent: subagentRunId, depth, name, description, parentSubagentRunId,
-parentToolCallId, parentMessageId, status (running, finished, suspended, failed, cut_off), runId,
-lastRunId, firstSeq, lastSeq, eventCount, startedAt, endedAt, durationMs, result, interruptIds,
-errorMessage, errorCode, usage. Members without a value are left out.`,
-		Example: `  pgagui subagents trip-to-lisbon
-  pgagui subagents trip-to-lisbon --json | jq 'select(.status == "failed")'`,
-		Args: cli.OneThread,
-		RunE: func(command *cobra.Command, arguments []string) error {
-			options.NoLineage = !lineage
-			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				return p.subagents(command.Context(), store, arguments[0], options)
-			})
-		},
-	}
-	addPointFlags(command, &options.At)
-	command.Flags().BoolVar(&lineage, "lineage", true, "include the runs before the run")
-	return command
-}
 
 func (p *program) subagents(ctx context.Context, store *pgagui.Store, threadID string, options pgagui.SubagentsOptions) error {
 	subagents, err := store.Subagents(ctx, threadID, options)

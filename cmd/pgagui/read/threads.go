@@ -33,7 +33,8 @@ sign of life; of a head that did not finish, the list says why.
 
 --status running, stale, finished or interrupted (waits for answers) finds threads whose head has
 that status. --status cancelled, failed or cut_off finds threads of which any run ended so, within
---since if that is set; with --head, those whose head ended so. "pgagui runs" lists such runs.
+--since if that is set; with --head, those whose head ended so. "pgagui log --all-threads" lists
+such runs.
 
 A list has 50 threads unless --limit sets another number. If there are more, a line on stderr has
 the flag for the next page. A thread that becomes active moves to the top, so the pages after a

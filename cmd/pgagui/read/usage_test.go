@@ -38,26 +38,26 @@ func TestUsageOfAThread(t *testing.T) {
 		arguments []string
 		out, err  string
 	}{
-		{[]string{"usage", "t"}, `PROVIDER  MODEL  INPUT  OUTPUT  TOTAL  REASONING  CACHED  CACHE WRITE  RUNS
+		{[]string{"show", "--usage", "t"}, `PROVIDER  MODEL  INPUT  OUTPUT  TOTAL  REASONING  CACHED  CACHE WRITE  RUNS
 p         m      1,500  234     1,734  30         -       -            2
 -         small  7      -       -      -          -       -            1
 `, "1 of 3 runs reported no usage\n"},
-		{[]string{"usage", "t", "--whole-thread", "--json"}, `{"usage":[{"provider":"p","model":"m","inputTokens":1500,"outputTokens":234,"totalTokens":1734,"reasoningTokens":30,"runs":2},` +
+		{[]string{"show", "--usage", "t", "--whole-thread", "--json"}, `{"usage":[{"provider":"p","model":"m","inputTokens":1500,"outputTokens":234,"totalTokens":1734,"reasoningTokens":30,"runs":2},` +
 			`{"model":"small","inputTokens":7,"runs":1}],"runs":3,"runsWithoutUsage":1}` + "\n", ""},
-		{[]string{"usage", "t", "--run", "r1"}, `PROVIDER  MODEL  INPUT  OUTPUT  TOTAL  REASONING  CACHED  CACHE WRITE  RUNS
+		{[]string{"show", "--usage", "t", "--run", "r1"}, `PROVIDER  MODEL  INPUT  OUTPUT  TOTAL  REASONING  CACHED  CACHE WRITE  RUNS
 p         m      1,000  200     1,200  -          -       -            1
 `, ""},
-		{[]string{"usage", "t", "--lineage=false"}, "", "1 of 1 run reported no usage\n"},
+		{[]string{"show", "--usage", "t", "--lineage=false"}, "", "1 of 1 run reported no usage\n"},
 	} {
 		result := commands.Run(c.arguments...)
 		if result.Code != cli.ExitOK || result.Out != c.out || result.Messages != c.err {
 			t.Errorf("%s: exit %d\n%s%s\nwant\n%s%s", c.arguments, result.Code, result.Out, result.Messages, c.out, c.err)
 		}
 	}
-	if result := commands.Run("usage", "t", "--whole-thread", "--run", "r1"); result.Code != cli.ExitUsage {
+	if result := commands.Run("show", "--usage", "t", "--whole-thread", "--run", "r1"); result.Code != cli.ExitUsage {
 		t.Errorf("--whole-thread with --run: exit %d, %s", result.Code, result.Messages)
 	}
-	if status := commands.Must("status", "t", "--run", "r2"); !strings.Contains(status, "\ntokens   507 in, 34 out\n") {
+	if status := commands.Must("show", "--status", "t", "--run", "r2"); !strings.Contains(status, "\ntokens   507 in, 34 out\n") {
 		t.Error(status)
 	}
 }
@@ -70,10 +70,10 @@ func TestSubagentsOfAThread(t *testing.T) {
 planner   s1  finished                  5 events  5.00 s  r2
   reader  s2  failed: the page is gone  3 events  1.00 s  r1
 `
-	if out := commands.Must("subagents", "t"); out != want {
+	if out := commands.Must("show", "--subagents", "t"); out != want {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
-	if out := commands.Must("subagents", "t", "--run", "r1", "--json"); strings.Count(out, "\n") != 2 ||
+	if out := commands.Must("show", "--subagents", "t", "--run", "r1", "--json"); strings.Count(out, "\n") != 2 ||
 		!strings.HasPrefix(out, `{"subagentRunId":"s1","depth":1,"name":"planner","status":"suspended",`) {
 		t.Error(out)
 	}

@@ -66,18 +66,22 @@ func TestWhatAnAgentAnsweredIsForOperators(t *testing.T) {
 	const scoped, text = "acme", "422 application/json: " + body
 	status := func(of clitest.CommandLine, scope string) string {
 		t.Helper()
-		return clitest.Field(t, of.Must("status", "t", "--scope", scope), "agent answered")
+		return clitest.Field(t, of.Must("show", "--status", "t", "--scope", scope), "agent answered")
 	}
 	wait.For(t, "what the agent answered", func() bool { return status(operator, scoped) != "" })
 	if got := status(operator, scoped); got != text {
 		t.Errorf("an operator sees %q, want %q", got, text)
 	}
-	if got := operator.Must("runs", "--scope", scoped); !strings.Contains(got, "AGENT_STATUS") || !strings.Contains(got, text) {
+	if got := operator.Must("log", "--all-threads", "--scope", scoped); !strings.Contains(got, "AGENT_STATUS") || !strings.Contains(got, text) {
 		t.Errorf("an operator lists %s", got)
 	}
 	for command, of := range map[string]func(clitest.CommandLine) string{
-		"status": func(of clitest.CommandLine) string { return of.Must("status", "t", "--scope", scoped, "--json") },
-		"runs":   func(of clitest.CommandLine) string { return of.Must("runs", "--scope", scoped, "--json") },
+		"status": func(of clitest.CommandLine) string {
+			return of.Must("show", "--status", "t", "--scope", scoped, "--json")
+		},
+		"runs": func(of clitest.CommandLine) string {
+			return of.Must("log", "--all-threads", "--scope", scoped, "--json")
+		},
 	} {
 		type shown struct {
 			ErrorCode  string             `json:"errorCode"`
@@ -91,10 +95,10 @@ func TestWhatAnAgentAnsweredIsForOperators(t *testing.T) {
 			t.Errorf("%s: a reader gets %+v", command, got)
 		}
 	}
-	if got := reader.Must("status", "t", "--scope", scoped) + reader.Must("runs", "--scope", scoped); strings.Contains(got, "Field required") {
+	if got := reader.Must("show", "--status", "t", "--scope", scoped) + reader.Must("log", "--all-threads", "--scope", scoped); strings.Contains(got, "Field required") {
 		t.Errorf("a reader sees %s", got)
 	}
-	if got := other.Run("status", "t", "--scope", scoped); got.Code == cli.ExitOK || strings.Contains(got.Out, "422") {
+	if got := other.Run("show", "--status", "t", "--scope", scoped); got.Code == cli.ExitOK || strings.Contains(got.Out, "422") {
 		t.Errorf("another tenant sees %+v", got)
 	}
 
@@ -107,12 +111,12 @@ func TestWhatAnAgentAnsweredIsForOperators(t *testing.T) {
 
 	// It goes where the thread goes.
 	requests := filepath.Join(t.TempDir(), "requests.ndjson")
-	exported := clitest.WriteFile(t, "t.ndjson", strings.TrimSpace(commands.Must("export", "t", "--scope", scoped, "--requests", requests)))
+	exported := clitest.WriteFile(t, "t.ndjson", strings.TrimSpace(commands.Must("events", "t", "--scope", scoped, "--requests", requests)))
 	commands.Must("import", exported, "--requests", requests, "--scope", "copy")
 	if got := status(commands, "copy"); got != text {
 		t.Errorf("after an import: %q", got)
 	}
-	if left := commands.Run("export", "t", "--scope", scoped); !strings.Contains(left.Messages, "1 answer of agents") {
+	if left := commands.Run("events", "t", "--scope", scoped); !strings.Contains(left.Messages, "1 answer of agents") {
 		t.Errorf("an export without requests says %q", left.Messages)
 	}
 	archive := filepath.Join(t.TempDir(), "archive")

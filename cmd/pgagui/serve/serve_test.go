@@ -280,7 +280,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 			}
 		}
 	}
-	if got := clitest.Parse[pgagui.RunStatus](commands, "status", "t", "--scope", "acme"); got.Status != pgagui.Finished {
+	if got := clitest.Parse[pgagui.RunStatus](commands, "show", "--status", "t", "--scope", "acme"); got.Status != pgagui.Finished {
 		t.Errorf("%+v", got)
 	}
 
@@ -334,7 +334,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	if code := s.End(t); code != cli.ExitOK || !strings.Contains(s.Log, `"msg":"the server stopped"`) {
 		t.Errorf("exit code %d:\n%s", code, s.Log)
 	}
-	if got := clitest.Parse[pgagui.RunStatus](commands, "status", "t", "--scope", "acme"); got.RunID != "long" || got.Status != pgagui.Failed {
+	if got := clitest.Parse[pgagui.RunStatus](commands, "show", "--status", "t", "--scope", "acme"); got.RunID != "long" || got.Status != pgagui.Failed {
 		t.Errorf("%+v", got)
 	}
 	if strings.Contains(s.Log, token) {
@@ -435,7 +435,7 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 	if answer, text := s.Request(http.DefaultClient, "", "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s", answer.Status, text)
 	}
-	if got := clitest.Parse[pgagui.RunStatus](commands, "status", "t", "--scope", "me"); got.Status != pgagui.Finished {
+	if got := clitest.Parse[pgagui.RunStatus](commands, "show", "--status", "t", "--scope", "me"); got.Status != pgagui.Finished {
 		t.Errorf("%+v", got)
 	}
 	for header, value := range map[string]string{"Host": "evil.example.com", "Origin": "https://evil.example.com"} {
@@ -591,7 +591,7 @@ func TestServeTracesFromRequestToCommit(t *testing.T) {
 	if got, want := <-received, "00-"+traceID+"-"+called.SpanContext.SpanID().String()+"-01"; got != want {
 		t.Errorf("the agent received %s, want %s", got, want)
 	}
-	status := clitest.Parse[pgagui.RunStatus](commands, "status", "t")
+	status := clitest.Parse[pgagui.RunStatus](commands, "show", "--status", "t")
 	if attributes := fmt.Sprint(run.Attributes); !strings.Contains(attributes, "finished") || status.Status != pgagui.Finished {
 		t.Errorf("%s, %+v", attributes, status)
 	}

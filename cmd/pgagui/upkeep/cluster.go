@@ -33,7 +33,7 @@ have "standbys": ["postgres://…"], streaming standbys of the database: "pgagui
 
 With --nodes all commands take a cluster where they take a database. "pgagui serve" and commands
 about threads find the node of each thread. "pgagui worker" runs the jobs of all nodes. Jobs, checks
-and settings (compact, verify, stats, doctor, erase --older-than, retention, webhook, …) work on one
+and settings (job, verify, stats, doctor, erase --older-than, retention, webhook, …) work on one
 node after the other: results come below the name of the node, or with --json have the member node.
 --limit, --max-time and --sample count for each node. If a node fails or is away, the command goes
 on with the next one, and names it in its error; --node NAME repeats it there. "pgagui migrate up"
@@ -42,7 +42,7 @@ and "down" work on one node, which --node names.`,
   pgagui threads --nodes nodes.json
   pgagui verify --nodes nodes.json --node a`,
 		Args: cli.NoArguments,
-		RunE: cli.NeedsSubcommand("migrate, init, add, status, move, pin, unpin, rebalance or front"),
+		RunE: cli.NeedsSubcommand("migrate, init, add, status, move, pin, rebalance or front"),
 	}
 	nodes := func(command *cobra.Command) ([]cluster.Node, error) {
 		if p.Nodes == "" {
@@ -133,20 +133,6 @@ node or a standby does not answer, the exit code is 5.`,
 		},
 		p.clusterMoveCommand(with),
 		p.clusterPinCommand(with),
-		&cobra.Command{
-			Use:   "unpin SCOPE",
-			Short: "Spread the threads of a pinned scope again",
-			Long: `Ends "pgagui cluster pin": the threads of the scope are moved to the buckets of their hashes. See
-"pgagui cluster move --help" for what a move means.`,
-			Example: `  pgagui cluster unpin acme`,
-			Args:    cli.One("scope"),
-			RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
-				line := p.NewProgress()
-				moved, err := c.UnpinScope(command.Context(), arguments[0], showMoved(line))
-				line.Clear()
-				return p.printMoved(moved, err)
-			}),
-		},
 		&cobra.Command{
 			Use:   "front",
 			Short: "Print the SQL of a database that carries calls to the nodes",
@@ -289,6 +275,7 @@ requests of webhooks are waiting go with the next move.`,
 
 func (p *program) clusterPinCommand(with withCluster) *cobra.Command {
 	var bucket int
+	var remove bool
 	command := &cobra.Command{
 		Use:   "pin [SCOPE]",
 		Short: "Keep all threads of a scope in one bucket, or list the scopes that are pinned",
@@ -301,25 +288,39 @@ to the other bucket.
 
 The size of the scope counts: "pgagui cluster rebalance" gives each node the same number of buckets.
 If the command is interrupted, repeat it. Without a scope it lists the scopes that are pinned, with
-their buckets and nodes.`,
+their buckets and nodes. --remove spreads the threads of a scope to the buckets of their hashes.`,
 		Example: `  pgagui cluster pin acme
   pgagui cluster pin acme --bucket 17
+  pgagui cluster pin acme --remove
   pgagui cluster pin`,
 		Args: cli.Arguments(0, 1),
 		RunE: with(func(command *cobra.Command, arguments []string, c *cluster.Cluster) error {
-			if len(arguments) == 0 {
+			hasBucket := command.Flags().Changed("bucket")
+			switch {
+			case remove && hasBucket:
+				return cli.WrongUsage(command, "--remove and --bucket exclude each other")
+			case remove && len(arguments) == 0:
+				return cli.WrongUsage(command, "expected one scope, got 0 arguments")
+			case len(arguments) == 0:
 				return p.listPins(command.Context(), c)
 			}
-			if !command.Flags().Changed("bucket") {
+			if !hasBucket {
 				bucket = cluster.BucketOfScope(arguments[0])
 			}
 			line := p.NewProgress()
-			moved, err := c.PinScope(command.Context(), arguments[0], bucket, showMoved(line))
+			var moved cluster.Moved
+			var err error
+			if remove {
+				moved, err = c.UnpinScope(command.Context(), arguments[0], showMoved(line))
+			} else {
+				moved, err = c.PinScope(command.Context(), arguments[0], bucket, showMoved(line))
+			}
 			line.Clear()
 			return p.printMoved(moved, err)
 		}),
 	}
 	command.Flags().IntVar(&bucket, "bucket", 0, "`number` of the bucket (default: from a hash of the scope)")
+	command.Flags().BoolVar(&remove, "remove", false, "spread the threads of the scope again")
 	return command
 }
 

@@ -52,7 +52,7 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	if code, got := run("cluster", "pin", "--json"); code != cli.ExitOK || got != `{"scope":"","bucket":1000,"node":"b"}` {
 		t.Errorf("pgagui cluster pin --json: %d, %s", code, got)
 	}
-	expect("moved 0 buckets and ", "unpin", "")
+	expect("moved 0 buckets and ", "pin", "", "--remove")
 
 	// Commands over all nodes, and over one.
 	if code, got := run("threads"); code != cli.ExitOK || !containsAll(got, "t1", "t2", "t3", "t4") {
@@ -61,7 +61,7 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	listed := 0
 	for _, node := range []string{"a", "b"} {
 		if code, got := run("compact", "--node", node); code != cli.ExitOK {
-			t.Errorf("pgagui compact on %s: %d, %s", node, code, got)
+			t.Errorf("pgagui job compact on %s: %d, %s", node, code, got)
 		}
 		_, got := run("threads", "--node", node)
 		listed += strings.Count(got, "finished")
@@ -70,14 +70,14 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 		t.Errorf("the nodes list %d threads, want 4", listed)
 	}
 	for _, thread := range []string{"t1", "t2", "t3", "t4"} {
-		for _, command := range [][]string{{"show", thread}, {"status", thread}, {"export", thread}, {"restore", thread}, {"follow", thread}} {
+		for _, command := range [][]string{{"show", thread}, {"show", thread, "--status"}, {"events", thread}, {"show", thread, "--document"}, {"events", "--follow", thread}} {
 			if code, got := run(command...); code != cli.ExitOK {
 				t.Errorf("pgagui %s: %d, %s", strings.Join(command, " "), code, got)
 			}
 		}
 	}
-	if code, got := run("export", "--all"); code != cli.ExitOK || strings.Count(got, "RUN_STARTED") != 4 {
-		t.Errorf("pgagui export --all: %d, %s", code, got)
+	if code, got := run("events", "--all"); code != cli.ExitOK || strings.Count(got, "RUN_STARTED") != 4 {
+		t.Errorf("pgagui events --all: %d, %s", code, got)
 	}
 	expect("moved 512 buckets", "move", "0-1023", "--to", "b")
 	there := clitest.On(t, b)
@@ -93,7 +93,7 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	for _, wrong := range [][]string{
 		{"cluster"}, {"cluster", "move"}, {"cluster", "move", "1"}, {"cluster", "move", "--to", "b"}, {"cluster", "move", "1024", "--to", "b"},
 		{"cluster", "move", "2-1", "--to", "b"}, {"cluster", "move", "x", "--to", "b"}, {"cluster", "move", "1", "--thread", "t1", "--to", "b"},
-		{"migrate", "up"}, {"compact", "--node", "z"}, {"threads", "--database-url", b},
+		{"migrate", "up"}, {"job", "compact", "--node", "z"}, {"threads", "--database-url", b},
 	} {
 		if code, got := run(wrong...); code != cli.ExitUsage {
 			t.Errorf("pgagui %s: exit code %d, %s", strings.Join(wrong, " "), code, got)

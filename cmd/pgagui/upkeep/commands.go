@@ -13,6 +13,6 @@ type program struct{ *cli.Program }
 // Commands returns the commands.
 func Commands(of *cli.Program) []*cobra.Command {
 	p := &program{of}
-	jobs := cli.OfAllScopes(p.compactCommand(), p.projectCommand(), p.reapCommand(), p.repackCommand(), p.statsCommand())
-	return cli.Maintenance.With(append(jobs, p.workerCommand(), p.verifyCommand(), p.headsCommand(), p.retentionCommand(), p.holdCommand(), p.webhookCommand(), p.eraseCommand(), p.allowCommand(), p.clusterCommand())...)
+	jobs := cli.OfAllScopes(p.jobCommand(), p.statsCommand())
+	return cli.Maintenance.With(append(jobs, p.workerCommand(), p.verifyCommand(), p.retentionCommand(), p.webhookCommand(), p.eraseCommand(), p.clusterCommand())...)
 }

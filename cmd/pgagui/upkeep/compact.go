@@ -8,80 +8,11 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/spf13/cobra"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
 	"github.com/pgagui/pgagui/jobs"
 )
-
-func (p *program) compactCommand() *cobra.Command {
-	var (
-		how     schedule.CompactFlags
-		limit   int
-		maxTime time.Duration
-		grace   time.Duration
-		repack  bool
-		retry   bool
-	)
-	command := &cobra.Command{
-		Use:   "compact",
-		Short: "Fold ended runs into snapshots",
-		Long: `Folds every ended run that has not been compacted, of all scopes, oldest first, and keeps the
-snapshots that make reading cheap. Then it repacks the runs that are due, as "pgagui repack" does,
-unless --repack=false is set or the role may not repack. The log keeps its contents. With --running,
-long runs in progress also get a snapshot, and a new one after every --every events.
-
-Run it from cron. It can be stopped or killed at any time; what it has committed stays. While
-another pgagui compact or a call of agui.compact is in progress, and on a standby, it does nothing
-and exits with 0. On SIGTERM or Ctrl-C it finishes the threads in progress, for up to --grace, and
-exits with 130.
-
-If it fails to process a run, or is killed while it processes one, the run goes into quarantine.
-Such runs come after all others and are retried with backoff; --retry retries them at once.
-
-Exit code 6 means that work is left: the job stopped at --limit or --max-time, other transactions
-held threads, or runs are in quarantine (select * from agui.quarantine). Run it again.
-
-With --json the result is one line with these members:
-
-    threads, runs, events   what was processed
-    logBytes                stored size of the log of these runs, in bytes
-    snapshots, dropped      snapshots written, and snapshots dropped because they became superfluous
-    waiting, left           runs to compact at the beginning and at the end
-    quarantined             runs in quarantine
-    busy                    threads that other transactions held
-    stopped                 why the job stopped with runs left: "limit", "time" or "interrupted";
-                            absent if it did not
-    repacked                the result of repacking, as in "pgagui repack --json"; absent if none
-    skipped                 why the job did nothing; absent if it ran
-    nanoseconds             duration`,
-		Example: `  pgagui compact --running --max-time 50s
-  pgagui compact --older-than 1h --workers 2 --json`,
-		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := how.Check(); err != nil {
-				return cli.WrongUsage(command, err.Error())
-			}
-			if limit < 0 || maxTime < 0 || grace < 0 {
-				return cli.WrongUsage(command, "--limit, --max-time and --grace must be 0 or more")
-			}
-			options := how.Options()
-			options.MaxRuns, options.MaxTime, options.Retry = limit, maxTime, retry
-			ctx, cancel := jobs.WithGrace(command.Context(), grace)
-			defer cancel()
-			return p.EachPool(ctx, options.Workers, func(ctx context.Context, pool *pgxpool.Pool) error { return p.compact(ctx, pool, options, repack) })
-		},
-	}
-	flags := command.Flags()
-	how.AddFlags(flags)
-	flags.IntVar(&limit, "limit", 0, "stop after this `number` of runs; 0 means no limit")
-	flags.DurationVar(&maxTime, "max-time", 0, "stop after this time, for example 50s, and finish the runs in progress; 0 means no limit")
-	flags.BoolVar(&repack, "repack", true, "also repack the runs that are due")
-	flags.BoolVar(&retry, "retry", false, "retry the runs in quarantine at once")
-	flags.DurationVar(&grace, "grace", schedule.DefaultGrace, "after SIGTERM, wait this long for the threads in progress")
-	return command
-}
 
 // compactResult is the JSON output of compact.
 type compactResult struct {

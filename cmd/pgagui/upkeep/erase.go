@@ -25,7 +25,7 @@ func (p *program) eraseCommand() *cobra.Command {
 thread in its own transaction. With --older-than it removes the threads of the scope, or of all
 scopes, to which nothing was appended and in which nothing was saved for this time. A tombstone
 remains in the table agui.erasure: when, by whom and why, without the name of the thread. Appends to
-an erased thread are refused until "pgagui allow" permits them.
+an erased thread are refused until "pgagui retention allow" permits them.
 
 The command asks for confirmation; without a terminal it needs --yes. It needs the role
 agui_maintainer. Backups, archived WAL and server logs keep parts of a thread for some time
@@ -169,7 +169,7 @@ func (p *program) allowCommand() *cobra.Command {
 		Short: "Permit appends to an erased thread",
 		Long: `Permits appends to a thread that was erased. The thread starts again at seq 1. The command needs the
 role agui_maintainer.`,
-		Example: `  pgagui allow trip-to-lisbon`,
+		Example: `  pgagui retention allow trip-to-lisbon`,
 		Args:    cli.OneThread,
 		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
 			refused, err := store.Maintenance().LiftErasure(ctx, arguments[0])

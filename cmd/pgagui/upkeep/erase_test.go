@@ -34,7 +34,7 @@ func TestEraseNeedsConfirmation(t *testing.T) {
 	if text := commands.MustFail(cli.ExitInput, "import", file); !strings.Contains(text, "was erased") {
 		t.Errorf("import of an erased thread: %q", text)
 	}
-	if text := commands.Must("allow", "t"); text != "thread t accepts appends again\n" {
+	if text := commands.Must("retention", "allow", "t"); text != "thread t accepts appends again\n" {
 		t.Errorf("allow: %q", text)
 	}
 	commands.Must("import", file)

@@ -10,42 +10,22 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/spf13/cobra"
 
-	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/internal/eventfile"
 	"github.com/pgagui/pgagui/jobs"
 )
 
-func (p *program) headsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "heads",
-		Short: "Print the head hashes of chained logs, to keep outside the database",
-		Long: `Prints the head of each thread whose log is chained (agui.enable_chain), one JSON object a line: the
-seq of the last event and the hash of the last link. Without --scope it prints the threads of all
-scopes.
-
-Keep the output at a place where a person who can change the database cannot write. "pgagui verify
---chain --heads FILE" then finds every change to the part of the log that a head covers.`,
-		Example: `  pgagui heads > heads-of-monday.ndjson
-  pgagui verify --chain --heads heads-of-monday.ndjson`,
-		Args: cli.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			var scope *string
-			if cli.ScopeIsGiven(command) {
-				scope = &p.Scope
-			}
-			out := bufio.NewWriter(p.Out)
-			lines := json.NewEncoder(out)
-			lines.SetEscapeHTML(false)
-			return errors.Join(p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				return jobs.Heads(ctx, pool, scope, func(head jobs.Head) error { return lines.Encode(head) })
-			}), out.Flush())
-		},
-	}
+// heads prints the heads of a scope, or of all.
+func (p *program) heads(ctx context.Context, scope *string) error {
+	out := bufio.NewWriter(p.Out)
+	lines := json.NewEncoder(out)
+	lines.SetEscapeHTML(false)
+	return errors.Join(p.EachPool(ctx, 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+		return jobs.Heads(ctx, pool, scope, func(head jobs.Head) error { return lines.Encode(head) })
+	}), out.Flush())
 }
 
-// readHeads reads the output of the command heads.
+// readHeads reads the output of verify --print-heads.
 func (p *program) readHeads(path string) ([]jobs.Head, error) {
 	content, name, err := p.Open(path)
 	if err != nil {
@@ -61,7 +41,7 @@ func (p *program) readHeads(path string) ([]jobs.Head, error) {
 			err = errors.New("not a head (expected a threadId, a seq and a hash of 64 hexadecimal digits)")
 		}
 		if err != nil {
-			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: use the output of "pgagui heads"`, err)}
+			return nil, &eventfile.Error{File: name, Line: number, Err: fmt.Errorf(`%w: use the output of "pgagui verify --print-heads"`, err)}
 		}
 		heads = append(heads, head)
 	}

@@ -21,11 +21,11 @@ func TestHeads(t *testing.T) {
 	clitest.ImportTree(t, commands)
 	commands.Must("import", clitest.WriteFile(t, "mine.ndjson", clitest.Answer("mine", "r", 1)...), "--scope", "me")
 
-	heads := commands.Must("heads")
+	heads := commands.Must("verify", "--print-heads")
 	if lines := strings.Split(strings.TrimSpace(heads), "\n"); len(lines) != 2 || !strings.Contains(heads, `"threadId":"mine"`) {
 		t.Errorf("heads: %s", heads)
 	}
-	if mine := commands.Must("heads", "--scope", "me"); strings.Count(mine, "\n") != 1 || !strings.Contains(heads, mine) {
+	if mine := commands.Must("verify", "--print-heads", "--scope", "me"); strings.Count(mine, "\n") != 1 || !strings.Contains(heads, mine) {
 		t.Errorf("heads of a scope: %s", mine)
 	}
 	kept := clitest.WriteFile(t, "heads.ndjson", strings.TrimSpace(heads))

@@ -142,7 +142,7 @@ func TestJobsAndChecksOfACluster(t *testing.T) {
 			t.Errorf("%d runs of node %s were compacted, want %d", done.Runs, nodes[i], want)
 		}
 	}
-	for _, job := range []string{"compact", "project", "repack", "reap", "stats", "migrate status", "retention ls", "retention plan", "retention apply --yes", "webhook ls"} {
+	for _, job := range []string{"job compact", "job project", "job repack", "job reap", "stats", "migrate status", "retention ls", "retention apply --dry-run", "retention apply --yes", "webhook ls"} {
 		n.expect(cli.ExitOK, job, "node a:", "node b:", "node c:")
 	}
 	n.expect(cli.ExitOK, "verify", "node a:", fmt.Sprintf("%d threads", len(n.of["a"])), "no problem", "node b:", "no problem", "node c:", "no problem")
@@ -184,14 +184,14 @@ func TestJobsAndChecksOfACluster(t *testing.T) {
 
 	// One node is away: the others are worked on, and it is named.
 	n.proxy.Refuse(true)
-	for _, job := range []string{"compact", "repack", "project", "reap", "verify", "stats", "retention plan", "webhook ls", "migrate status"} {
+	for _, job := range []string{"job compact", "job repack", "job project", "job reap", "verify", "stats", "retention apply --dry-run", "webhook ls", "migrate status"} {
 		n.expect(cli.ExitUnavailable, job, "node a:", "node c:", `pgagui: node "b": failed to connect`)
 	}
 	n.expect(cli.ExitUnavailable, "stats", "nodes a, c:", fmt.Sprintf("threads %d ", len(n.of["a"])+len(n.of["c"])))
 	n.exec("c", `update agui.run set status = 'failed' where run_id = 'r' and thread_key = agui.thread_key('', '`+n.of["c"][0]+`')`)
 	n.expect(cli.ExitProblems, "verify", "node a:", "node c:", n.of["c"][0], `pgagui: node "b": failed to connect`)
 	n.expect(cli.ExitUnavailable, "verify "+damaged, `pgagui: node "b": failed to connect`)
-	if text := n.Run("compact").Messages; strings.Contains(text, "--database-url") {
+	if text := n.Run("job", "compact").Messages; strings.Contains(text, "--database-url") {
 		t.Errorf("the error of a node: %s", text)
 	}
 	n.proxy.Refuse(false)
@@ -202,8 +202,8 @@ func TestJobsAndChecksOfACluster(t *testing.T) {
 	}
 	n.expect(cli.ExitOK, "version")
 	n.expect(cli.ExitOK, "migrate sql")
-	if out := n.expect(cli.ExitOK, "compact --node b"); strings.Contains(out, "node") {
-		t.Errorf("compact --node b:\n%s", out)
+	if out := n.expect(cli.ExitOK, "job compact --node b"); strings.Contains(out, "node") {
+		t.Errorf("job compact --node b:\n%s", out)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 		n.exec(name, `select agui.enable_chain()`)
 	}
 	n.importThreads(9)
-	heads := clitest.WriteFile(t, "heads.ndjson", strings.TrimSpace(n.Must("heads")))
+	heads := clitest.WriteFile(t, "heads.ndjson", strings.TrimSpace(n.Must("verify", "--print-heads")))
 	text, err := os.ReadFile(heads)
 	if err != nil || strings.Count(string(text), `"hash"`) != 9 {
 		t.Fatalf("heads: %v, %s", err, text)
@@ -233,10 +233,10 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 
 	// Holds go to the node of the thread.
 	held := n.of["b"][0]
-	n.expect(cli.ExitOK, "hold set "+held+" --reason law", "thread "+held+" is held")
-	n.expect(cli.ExitOK, "hold ls", held)
+	n.expect(cli.ExitOK, "retention hold "+held+" --reason law", "thread "+held+" is held")
+	n.expect(cli.ExitOK, "retention hold", held)
 	n.expect(cli.ExitRefused, "erase --yes "+held, `pgagui: node "b": `, "held")
-	n.expect(cli.ExitOK, "hold lift "+held)
+	n.expect(cli.ExitOK, "retention hold --lift "+held)
 
 	// Whole threads, from all nodes and back.
 	directory := t.TempDir() + "/archive"
@@ -259,7 +259,7 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 		}
 	}
 	for _, thread := range n.threads {
-		n.expect(cli.ExitOK, "allow "+thread, "accepts appends again")
+		n.expect(cli.ExitOK, "retention allow "+thread, "accepts appends again")
 	}
 	n.proxy.Refuse(true)
 	n.expect(cli.ExitUnavailable, "unarchive "+directory, fmt.Sprintf("(%d stored, 0 already there)", len(n.of["a"])+len(n.of["c"])), `pgagui: node "b": failed to connect`)
@@ -277,7 +277,7 @@ func TestThreadsOfAClusterAreErasedHeldAndStored(t *testing.T) {
 	for _, thread := range n.threads {
 		n.expect(cli.ExitOK, "log "+thread, "finished")
 	}
-	exported := n.Must("export", "--all")
+	exported := n.Must("events", "--all")
 	if runs := strings.Count(exported, "RUN_STARTED"); runs != 18 {
 		t.Errorf("%d runs are exported, want 18", runs)
 	}
@@ -321,7 +321,7 @@ func TestSettingsOfAClusterAreThoseOfAllNodes(t *testing.T) {
 	if len(added) != 3 || len(rotated) != 3 || len(secrets) != 2 || secrets[""] {
 		t.Errorf("secrets: %v, %v", added, rotated)
 	}
-	n.expect(cli.ExitOK, "webhook disable crm", "node a:", "node b:", "node c:")
+	n.expect(cli.ExitOK, "webhook set crm --enabled=false", "node a:", "node b:", "node c:")
 	n.expect(cli.ExitOK, "retention set archive 90d --all-scopes", "node a:", "node b:", "node c:")
 	n.expect(cli.ExitOK, "retention ls", "node a:", "archive", "node b:", "archive", "node c:", "archive")
 	n.expect(cli.ExitOK, "webhook rm crm --node a")
@@ -461,7 +461,7 @@ func TestListsOfAClusterGoOnWithoutANode(t *testing.T) {
 	n.proxy.Refuse(true)
 	const away = `node "b" did not answer: failed to connect`
 	there := append(slices.Clone(n.of["a"]), n.of["c"]...)
-	for _, list := range []string{"threads", "threads --all", "feed", "feed --consumer copy", "feed --consumer events --events", "export --all"} {
+	for _, list := range []string{"threads", "threads --all", "feed", "feed --consumer copy", "feed --consumer events --events", "events --all"} {
 		out := n.expect(cli.ExitUnavailable, list, away)
 		for _, thread := range n.threads {
 			if want := slices.Contains(there, thread); strings.Contains(out, thread) != want {
@@ -470,7 +470,7 @@ func TestListsOfAClusterGoOnWithoutANode(t *testing.T) {
 		}
 	}
 	for list, want := range map[string]string{
-		"report": fmt.Sprintf(" %d ", len(there)), "waiting": "", "consumers ls": "copy", "hold ls": "", "runs": "", "runs --all": "",
+		"report": fmt.Sprintf(" %d ", len(there)), "waiting": "", "feed consumers": "copy", "retention hold": "", "log --all-threads": "", "log --all-threads --all": "",
 	} {
 		n.expect(cli.ExitUnavailable, list, want, away)
 	}

@@ -116,7 +116,7 @@ func TestPgCron(t *testing.T) {
 			if found := clitest.Parse[verified](commands, "verify"); found.Threads != 21 {
 				t.Errorf("verify: %+v", found)
 			}
-			if status := clitest.Parse[pgagui.RunStatus](commands, "status", "left"); status.CutOffReason == "" {
+			if status := clitest.Parse[pgagui.RunStatus](commands, "show", "--status", "left"); status.CutOffReason == "" {
 				t.Errorf("the run that was left: %+v", status)
 			}
 		})
@@ -167,7 +167,7 @@ func TestUpkeepSideBySide(t *testing.T) {
 		writer := writer{store: pgagui.New(pool, nil), name: fmt.Sprint("writer-", i), random: rand.New(rand.NewPCG(1, uint64(i)))}
 		begin(func(n int) error { return writer.run(t.Context(), n) })
 	}
-	for _, arguments := range [][]string{{"compact", "--running", "--every", "20"}, {"reap"}, {"verify"}} {
+	for _, arguments := range [][]string{{"job", "compact", "--running", "--every", "20"}, {"job", "reap"}, {"verify"}} {
 		begin(func(int) error {
 			// The job leaves a thread that another job holds.
 			if result := commands.Run(arguments...); result.Code != cli.ExitOK && !(result.Code == cli.ExitWorkLeft && strings.Contains(result.Out, "held by other")) {
@@ -200,8 +200,8 @@ func TestUpkeepSideBySide(t *testing.T) {
 		}
 	}
 	clitest.SetLease(t, commands, "0")
-	commands.Must("reap")
-	commands.Must("compact")
+	commands.Must("job", "reap")
+	commands.Must("job", "compact")
 	found := clitest.Parse[verified](commands, "verify")
 	if found.Threads < 4 {
 		t.Errorf("verify: %+v", found)

@@ -33,16 +33,16 @@ and in which nothing was saved for a time. There are three actions:
 A rule is for a scope, or for all scopes. For each action, the rule of a scope comes before the rule
 for all. "pgagui worker" obeys the rules every night (--retain), and so do "pgagui retention apply"
 and, in SQL, "call agui.apply_retention()". A thread in progress stays. A thread that is held
-("pgagui hold") is never erased and keeps its checkpoints.`,
+("pgagui retention hold") is never erased and keeps its checkpoints.`,
 		Example: `  pgagui retention set archive 90d --all-scopes
   pgagui retention set erase 365d --all-scopes
   pgagui retention set erase never --scope acme
-  pgagui retention plan`,
+  pgagui retention apply --dry-run`,
 		Args: cli.NoArguments,
-		RunE: cli.NeedsSubcommand("ls, set, rm, plan or apply"),
+		RunE: cli.NeedsSubcommand("ls, set, rm, apply, hold or allow"),
 	}
-	all := cli.OfAllScopes(p.retentionListCommand(), p.retentionPlanCommand(), p.retentionApplyCommand())
-	retention.AddCommand(append(all, p.retentionSetCommand(), p.retentionRemoveCommand())...)
+	all := cli.OfAllScopes(p.retentionListCommand(), p.retentionApplyCommand())
+	retention.AddCommand(append(all, p.retentionSetCommand(), p.retentionRemoveCommand(), p.holdCommand(), p.allowCommand())...)
 	return retention
 }
 
@@ -53,7 +53,7 @@ func (p *program) retentionListCommand() *cobra.Command {
 		Use:     "ls",
 		Short:   "List the rules",
 		Long:    `Lists the rules, those for all scopes before those of single scopes.`,
-		Example: `  pgagui retention ls --json`,
+		Example: `  pgagui retention --json`,
 		Args:    cli.NoArguments,
 		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, _ []string) error {
 			rules, err := jobs.RetentionRules(ctx, pool)
@@ -86,7 +86,8 @@ func (p *program) retentionSetCommand() *cobra.Command {
 		Long: `Sets what happens to threads without activity for a time. The action is archive,
 remove_checkpoints or erase. The duration is for example 90d, or an interval of PostgreSQL such as
 "1 year"; never exempts the scope from the rule for all scopes. Nothing happens at once:
-"pgagui retention plan" says what the rules would do. The command needs the role agui_maintainer.`,
+"pgagui retention apply --dry-run" says what the rules would do. The command needs the role
+agui_maintainer.`,
 		Example: `  pgagui retention set erase 90d --scope acme`,
 		Args:    cli.Arguments(2, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -102,7 +103,7 @@ remove_checkpoints or erase. The duration is for example 90d, or an interval of 
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention plan says what it concerns)\n", rule.Action, arguments[1], cli.ScopeText(rule.Scope, all))
+				_, err = fmt.Fprintf(p.Out, "%s after %s, %s (pgagui retention apply --dry-run says what it concerns)\n", rule.Action, arguments[1], cli.ScopeText(rule.Scope, all))
 				return err
 			})
 		},
@@ -157,38 +158,24 @@ func (p *program) retentionRemoveCommand() *cobra.Command {
 	return command
 }
 
-func (p *program) retentionPlanCommand() *cobra.Command {
-	var threads bool
-	command := &cobra.Command{
-		Use:   "plan",
-		Short: "Say what the rules would do now, and change nothing",
-		Long: `Prints for each rule how many threads it concerns now, with their events and the stored size of
-their logs, and how many stay because they are held or in progress. --threads lists the threads with
-the time of their last activity.`,
-		Example: `  pgagui retention plan --threads`,
-		Args:    cli.NoArguments,
-		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, _ []string) error {
-			options := jobs.RetainOptions{DryRun: true}
-			var failure error
-			if threads {
-				options.Each = func(thread jobs.RetainedThread) {
-					if failure == nil {
-						failure = p.printRetained(thread)
-					}
-				}
+// planRetention prints what the rules would do now.
+func (p *program) planRetention(ctx context.Context, pool *pgxpool.Pool, options jobs.RetainOptions, threads bool) error {
+	var failure error
+	if threads {
+		options.Each = func(thread jobs.RetainedThread) {
+			if failure == nil {
+				failure = p.printRetained(thread)
 			}
-			done, err := jobs.Retain(ctx, pool, options)
-			if err == nil {
-				err = failure
-			}
-			if err != nil || threads && p.JSON {
-				return err
-			}
-			return p.printRetention(done)
-		}),
+		}
 	}
-	command.Flags().BoolVar(&threads, "threads", false, "list the threads; with --json only these, one a line")
-	return command
+	done, err := jobs.Retain(ctx, pool, options)
+	if err == nil {
+		err = failure
+	}
+	if err != nil || threads && p.JSON {
+		return err
+	}
+	return p.printRetention(done)
 }
 
 func (p *program) printRetained(thread jobs.RetainedThread) error {
@@ -234,7 +221,7 @@ type retainResult struct {
 
 func (p *program) retentionApplyCommand() *cobra.Command {
 	var options jobs.RetainOptions
-	yes := false
+	yes, threads := false, false
 	command := &cobra.Command{
 		Use:   "apply",
 		Short: "Do what the rules say",
@@ -242,15 +229,31 @@ func (p *program) retentionApplyCommand() *cobra.Command {
 that became active since the plan stays as it is. The command asks for confirmation; without a
 terminal it needs --yes. While another apply is in progress, and on a standby, it does nothing and
 exits with 0. Exit code 6 means that work is left: it stopped at --limit or --max-time, or other
-transactions held threads. It needs the role agui_maintainer.`,
-		Example: `  pgagui retention apply --yes --max-time 10m`,
-		Args:    cli.NoArguments,
+transactions held threads. It needs the role agui_maintainer.
+
+With --dry-run it changes nothing. It prints for each rule how many threads it concerns now, with
+their events and the stored size of their logs, and how many stay because they are held or in
+progress. --threads lists the threads with the time of their last activity.`,
+		Example: `  pgagui retention apply --dry-run --threads
+  pgagui retention apply --yes --max-time 10m`,
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if options.MaxThreads < 0 || options.MaxTime < 0 {
 				return cli.WrongUsage(command, "--limit and --max-time must not be negative")
 			}
+			if err := cmp.Or(
+				cli.GoesWith(command, "--dry-run", options.DryRun, "threads"),
+				cli.GoesWith(command, "a call without --dry-run", !options.DryRun, "limit", "max-time"),
+			); err != nil {
+				return err
+			}
+			if options.DryRun {
+				return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
+					return p.planRetention(ctx, pool, options, threads)
+				})
+			}
 			if !yes {
-				fmt.Fprintln(p.Messages, "This does what the rules say. It permanently removes threads if a rule says so (pgagui retention plan).")
+				fmt.Fprintln(p.Messages, "This does what the rules say. It permanently removes threads if a rule says so (pgagui retention apply --dry-run).")
 				if err := p.Confirm(command, "nothing was changed"); err != nil {
 					return err
 				}
@@ -274,87 +277,75 @@ transactions held threads. It needs the role agui_maintainer.`,
 	}
 	command.Flags().IntVar(&options.MaxThreads, "limit", 0, "stop after this `number` of threads; 0 means no limit")
 	command.Flags().DurationVar(&options.MaxTime, "max-time", 0, "stop after this time, for example 50s; 0 means no limit")
+	command.Flags().BoolVar(&options.DryRun, "dry-run", false, "say what the rules would do now, and change nothing")
+	command.Flags().BoolVar(&threads, "threads", false, "with --dry-run: list the threads; with --json only these, one a line")
 	command.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return command
 }
 
 func (p *program) holdCommand() *cobra.Command {
-	hold := &cobra.Command{
-		Use:   "hold",
-		Short: "Keep threads from being erased",
-		Long: `A thread that is held cannot be erased, neither by "pgagui erase" nor by a rule of retention, until
-the hold is lifted. Its log can be continued.`,
-		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"
-  pgagui hold ls`,
-		Args: cli.NoArguments,
-		RunE: cli.NeedsSubcommand("ls, set or lift"),
-	}
-	hold.AddCommand(p.holdSetCommand(), p.holdLiftCommand(), p.holdListCommand())
-	return hold
-}
-
-func (p *program) holdSetCommand() *cobra.Command {
 	var reason string
+	var lift bool
 	command := &cobra.Command{
-		Use:   "set THREAD",
-		Short: "Hold a thread",
-		Long: `Holds a thread, so that it cannot be erased. A second call replaces the reason. The command needs
-the role agui_maintainer.`,
-		Example: `  pgagui hold set trip-to-lisbon --reason "case 4711"`,
-		Args:    cli.OneThread,
+		Use:   "hold [THREAD]",
+		Short: "Keep a thread from being erased, or list those that are held",
+		Long: `Holds a thread: it cannot be erased, neither by "pgagui erase" nor by a rule, until --lift permits
+it. Its log can be continued. A second call replaces the reason. Without THREAD the threads of the
+scope that are held are listed, the oldest hold first. To hold and to lift, the command needs the
+role agui_maintainer.`,
+		Example: `  pgagui retention hold trip-to-lisbon --reason "case 4711"
+  pgagui retention hold --scope acme --json
+  pgagui retention hold trip-to-lisbon --lift`,
+		Args: cli.Arguments(0, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if strings.TrimSpace(reason) == "" {
+			hasReason := command.Flags().Changed("reason")
+			switch {
+			case len(arguments) == 0 && (lift || hasReason):
+				return cli.WrongUsage(command, "expected one thread id")
+			case lift && hasReason:
+				return cli.WrongUsage(command, "--lift and --reason exclude each other")
+			case len(arguments) == 1 && !lift && strings.TrimSpace(reason) == "":
 				return cli.WrongUsage(command, "--reason is missing")
 			}
 			return p.WithStore(command.Context(), func(store *pgagui.Store) error {
-				held, err := store.Maintenance().SetHold(command.Context(), arguments[0], reason)
-				if err != nil {
-					return err
+				switch ctx, holds := command.Context(), store.Maintenance(); {
+				case len(arguments) == 0:
+					return p.listHolds(ctx, holds)
+				case lift:
+					return p.liftHold(ctx, holds, arguments[0])
+				default:
+					held, err := holds.SetHold(ctx, arguments[0], reason)
+					if err != nil {
+						return err
+					}
+					return p.PrintResult(held, "thread %s is held\n", arguments[0])
 				}
-				return p.PrintResult(held, "thread %s is held\n", arguments[0])
 			})
 		},
 	}
 	command.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+	command.Flags().BoolVar(&lift, "lift", false, "permit the thread to be erased")
 	return command
 }
 
-func (p *program) holdLiftCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "lift THREAD",
-		Short:   "Permit a held thread to be erased",
-		Long:    `Permits a held thread to be erased. The command needs the role agui_maintainer.`,
-		Example: `  pgagui hold lift trip-to-lisbon`,
-		Args:    cli.OneThread,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, arguments []string) error {
-			wasHeld, err := store.Maintenance().LiftHold(ctx, arguments[0])
-			if err != nil {
-				return err
-			}
-			text := "thread %s is not held any more\n"
-			if !wasHeld {
-				text = "nothing to lift: thread %s was not held\n"
-			}
-			return p.PrintResult(map[string]any{"threadId": arguments[0], "wasHeld": wasHeld}, text, arguments[0])
-		}),
+func (p *program) liftHold(ctx context.Context, holds pgagui.Maintenance, threadID string) error {
+	wasHeld, err := holds.LiftHold(ctx, threadID)
+	if err != nil {
+		return err
 	}
+	text := "thread %s is not held any more\n"
+	if !wasHeld {
+		text = "nothing to lift: thread %s was not held\n"
+	}
+	return p.PrintResult(map[string]any{"threadId": threadID, "wasHeld": wasHeld}, text, threadID)
 }
 
-func (p *program) holdListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "ls",
-		Short:   "List the threads of a scope that are held",
-		Long:    `Lists the threads of the scope that are held, the oldest hold first.`,
-		Example: `  pgagui hold ls --scope acme --json`,
-		Args:    cli.NoArguments,
-		RunE: p.OnStore(func(ctx context.Context, store *pgagui.Store, _ []string) error {
-			holds, err := store.Maintenance().Holds(ctx)
-			if err = p.Partly(err); err != nil {
-				return err
-			}
-			return cli.PrintList(p.Program, holds, "", []string{"THREAD", "SINCE", "BY", "REASON"}, func(held pgagui.Hold) []string {
-				return []string{held.ThreadID, cli.TimeText(held.HeldAt), held.HeldBy, cli.Joined(held.Reason)}
-			}, 0, 3)
-		}),
+func (p *program) listHolds(ctx context.Context, of pgagui.Maintenance) error {
+	holds, err := of.Holds(ctx)
+	if err = p.Partly(err); err != nil {
+		return err
 	}
+	return cli.PrintList(p.Program, holds, "", []string{"THREAD", "SINCE", "BY", "REASON"}, func(held pgagui.Hold) []string {
+		return []string{held.ThreadID, cli.TimeText(held.HeldAt), held.HeldBy, cli.Joined(held.Reason)}
+	}, 0, 3)
 }

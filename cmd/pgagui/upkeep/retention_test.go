@@ -32,7 +32,7 @@ func TestRulesOfRetentionAreSetPlannedAndObeyed(t *testing.T) {
 		}
 	}
 	expect("there are no rules", "retention", "ls")
-	expect("no thread is due", "retention", "plan")
+	expect("no thread is due", "retention", "apply", "--dry-run")
 	expect(`erase after 365d, all scopes`, "retention", "set", "erase", "365d", "--all-scopes")
 	expect(`archive after 90d, ""`, "retention", "set", "archive", "90d", "--scope", "")
 	expect(`erase after never, "acme"`, "retention", "set", "erase", "never", "--scope", "acme")
@@ -42,7 +42,7 @@ func TestRulesOfRetentionAreSetPlannedAndObeyed(t *testing.T) {
 	expect(`erase never "acme"`, "retention", "ls")
 	for _, wrong := range [][]string{
 		{"retention"}, {"retention", "set", "erase", "1d"}, {"retention", "set", "erase", "1d", "--scope", "a", "--all-scopes"}, {"retention", "set", "erase"},
-		{"retention", "apply", "--yes", "--limit", "-1"}, {"retention", "plan", "--scope", "a"}, {"hold"}, {"hold", "set", "old"},
+		{"retention", "apply", "--yes", "--limit", "-1"}, {"retention", "apply", "--dry-run", "--scope", "a"}, {"hold"}, {"retention", "hold", "old"},
 	} {
 		commands.MustFail(cli.ExitUsage, wrong...)
 	}
@@ -52,15 +52,15 @@ func TestRulesOfRetentionAreSetPlannedAndObeyed(t *testing.T) {
 	commands.MustFail(cli.ExitRefused, "retention", "set", "erase", "0s", "--all-scopes")
 	commands.MustFail(cli.ExitRefused, "retention", "set", "erase", "a while", "--all-scopes")
 
-	expect("thread held is held", "hold", "set", "held", "--reason", "case 4711")
-	expect("case 4711", "hold", "ls")
+	expect("thread held is held", "retention", "hold", "held", "--reason", "case 4711")
+	expect("case 4711", "retention", "hold")
 	if text := commands.MustFail(cli.ExitRefused, "erase", "held", "--yes"); !strings.Contains(text, `thread "held" is held since`) || !strings.Contains(text, "case 4711") {
 		t.Error(text)
 	}
-	expect("erase 365 days all scopes 1 2", "retention", "plan")
-	expect("erase thread held, 2 events, last active", "retention", "plan", "--threads")
-	expect("not done: it is held", "retention", "plan", "--threads")
-	if lines := commands.Must("retention", "plan", "--threads", "--json"); strings.Count(lines, "\n") != 4 || !strings.Contains(lines, `"keptBecause":"held"`) {
+	expect("erase 365 days all scopes 1 2", "retention", "apply", "--dry-run")
+	expect("erase thread held, 2 events, last active", "retention", "apply", "--dry-run", "--threads")
+	expect("not done: it is held", "retention", "apply", "--dry-run", "--threads")
+	if lines := commands.Must("retention", "apply", "--dry-run", "--threads", "--json"); strings.Count(lines, "\n") != 4 || !strings.Contains(lines, `"keptBecause":"held"`) {
 		t.Errorf("the plan as JSON: %s", lines)
 	}
 	if code := commands.Run("retention", "apply").Code; code != cli.ExitUsage {
@@ -84,8 +84,8 @@ func TestRulesOfRetentionAreSetPlannedAndObeyed(t *testing.T) {
 	if threads := commands.Must("threads", "--scope", "acme", "--json"); strings.Count(threads, "\n") != 1 {
 		t.Errorf("of the exempt scope: %s", threads)
 	}
-	expect("thread held is not held any more", "hold", "lift", "held")
-	expect("nothing to lift", "hold", "lift", "held")
+	expect("thread held is not held any more", "retention", "hold", "--lift", "held")
+	expect("nothing to lift", "retention", "hold", "--lift", "held")
 	expect("removed: erase, all scopes", "retention", "rm", "erase", "--all-scopes")
 	expect("nothing to remove", "retention", "rm", "erase", "--all-scopes")
 }

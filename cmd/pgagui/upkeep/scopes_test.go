@@ -19,7 +19,7 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 	if got := clitest.Parse[verified](commands, "verify"); got.Threads != 2 {
 		t.Errorf("verify: %+v", got)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact"); done.Runs != 2 {
+	if done := clitest.Parse[compactResult](commands, "job", "compact"); done.Runs != 2 {
 		t.Errorf("compact: %+v", done)
 	}
 	for arguments, want := range map[string]clitest.Outcome{
@@ -31,9 +31,9 @@ func TestWhichScopesACommandWorksOn(t *testing.T) {
 		"erase --older-than 1us --dry-run --scope mine --json": {Code: cli.ExitOK, Out: `{"threads":1,`, Messages: ""},
 		"erase --older-than 1us --dry-run --all-scopes --json": {Code: cli.ExitOK, Out: `{"threads":2,`, Messages: ""},
 		"erase --older-than 1us --all-scopes --scope mine":     {Code: cli.ExitUsage, Out: "", Messages: "exclude each other"},
-		"compact --scope mine":                                 {Code: cli.ExitUsage, Out: "", Messages: "compact works on the threads of all scopes, so it does not accept --scope"},
-		"reap --scope mine":                                    {Code: cli.ExitUsage, Out: "", Messages: "reap works on"},
-		"repack --scope mine":                                  {Code: cli.ExitUsage, Out: "", Messages: "repack works on"},
+		"job compact --scope mine":                             {Code: cli.ExitUsage, Out: "", Messages: "job works on the threads of all scopes, so it does not accept --scope"},
+		"job reap --scope mine":                                {Code: cli.ExitUsage, Out: "", Messages: "job works on"},
+		"job repack --scope mine":                              {Code: cli.ExitUsage, Out: "", Messages: "job works on"},
 		"stats --scope mine":                                   {Code: cli.ExitUsage, Out: "", Messages: "stats works on"},
 		"migrate down --yes --scope mine":                      {Code: cli.ExitUsage, Out: "", Messages: "down works on"},
 		"worker --scope mine":                                  {Code: cli.ExitUsage, Out: "", Messages: "--erase"},

@@ -98,7 +98,7 @@ func consumersText(places []pgagui.ConsumerPlace) string {
 	if len(isBehind) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d, %d behind (pgagui consumers ls)", len(isBehind), behind)
+	return fmt.Sprintf("%d, %d behind (pgagui feed consumers)", len(isBehind), behind)
 }
 
 func (p *program) printStats(stats jobs.Stats, places []pgagui.ConsumerPlace) error {

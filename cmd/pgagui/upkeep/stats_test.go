@@ -17,7 +17,7 @@ func TestStatsShowsWhatWaits(t *testing.T) {
 		before.RunsToCompact != 4 || before.CompactionLag <= 0 || before.RunsToRepack != 0 {
 		t.Errorf("before compaction: %+v", before)
 	}
-	commands.Must("compact")
+	commands.Must("job", "compact")
 	after := clitest.Parse[jobs.Stats](commands, "stats")
 	if after.RunsToCompact != 0 || after.CompactionLag != 0 || after.CompactedLogBytes == 0 || after.Events != 13 {
 		t.Errorf("after compaction: %+v", after)

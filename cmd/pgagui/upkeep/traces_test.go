@@ -41,7 +41,7 @@ func TestWorkerSendsTraces(t *testing.T) {
 	first := work()
 	first.WaitForLine(t, `"msg":"job done","job":"traces"`, `"runs":2`)
 	end(first)
-	place := clitest.Parse[pgagui.ConsumerPlace](commands, "consumers", "ls")
+	place := clitest.Parse[pgagui.ConsumerPlace](commands, "feed", "consumers")
 	if runs.Load() != 2 || place.Consumer != "traces" || !place.AllScopes {
 		t.Errorf("%d runs were sent, consumer %+v", runs.Load(), place)
 	}

@@ -24,7 +24,7 @@ func TestCompactEndsWithWorkLeft(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	clitest.ImportThreads(t, commands, 3)
-	result := commands.Run("compact", "--max-time", "1ns", "--json")
+	result := commands.Run("job", "compact", "--max-time", "1ns", "--json")
 	var done compactResult
 	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
 		t.Fatal(err)
@@ -32,20 +32,20 @@ func TestCompactEndsWithWorkLeft(t *testing.T) {
 	if result.Code != cli.ExitWorkLeft || result.Messages != "" || done.Stopped != jobs.StoppedByTime || done.Left != 3 {
 		t.Errorf("without time: exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact", "--older-than", "1h", "--max-time", "1ns"); done.Left != 0 || done.Stopped != "" {
+	if done := clitest.Parse[compactResult](commands, "job", "compact", "--older-than", "1h", "--max-time", "1ns"); done.Left != 0 || done.Stopped != "" {
 		t.Errorf("nothing is due: %+v", done)
 	}
-	if first := commands.Run("compact", "--limit", "1"); first.Code != cli.ExitWorkLeft || first.Messages != "" || !strings.HasSuffix(first.Out, "; 2 runs left (stopped: limit)\n") {
+	if first := commands.Run("job", "compact", "--limit", "1"); first.Code != cli.ExitWorkLeft || first.Messages != "" || !strings.HasSuffix(first.Out, "; 2 runs left (stopped: limit)\n") {
 		t.Errorf("--limit 1: exit code %d, %s%s", first.Code, first.Out, first.Messages)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact", "--limit", "2", "--workers", "2"); done.Runs != 2 || done.Threads != 2 || done.Left != 0 || done.Stopped != "" {
+	if done := clitest.Parse[compactResult](commands, "job", "compact", "--limit", "2", "--workers", "2"); done.Runs != 2 || done.Threads != 2 || done.Left != 0 || done.Stopped != "" {
 		t.Errorf("the limit is what there is: %+v", done)
 	}
-	if out := commands.Must("compact"); !strings.HasPrefix(out, "0 runs of 0 threads, ") {
+	if out := commands.Must("job", "compact"); !strings.HasPrefix(out, "0 runs of 0 threads, ") {
 		t.Errorf("nothing to do: %s", out)
 	}
 	for _, wrong := range []string{"--workers=0", "--limit=-1", "--max-time=-1s", "--older-than=x", "--every=0", "--grace=-1s"} {
-		commands.MustFail(cli.ExitUsage, "compact", wrong)
+		commands.MustFail(cli.ExitUsage, "job", "compact", wrong)
 	}
 }
 
@@ -53,22 +53,22 @@ func TestRepackAndEraseEndWithWorkLeft(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	clitest.ImportThreads(t, commands, 3)
-	if text := commands.Must("repack"); !strings.HasPrefix(text, "0 runs: 0 batches joined") {
+	if text := commands.Must("job", "repack"); !strings.HasPrefix(text, "0 runs: 0 batches joined") {
 		t.Errorf("runs that ended just now: %q", text)
 	}
 	for _, arguments := range []string{
-		"repack --older-than 0s --limit 1", "erase --older-than 1us --limit 1 --yes --json",
+		"job repack --older-than 0s --limit 1", "erase --older-than 1us --limit 1 --yes --json",
 	} {
 		if result := commands.Run(strings.Fields(arguments)...); result.Code != cli.ExitWorkLeft || result.Out == "" {
 			t.Errorf("pgagui %s: exit code %d, %s%s", arguments, result.Code, result.Out, result.Messages)
 		}
 	}
-	if text := commands.Must("repack", "--older-than", "0s"); !strings.HasPrefix(text, "1 run: ") {
+	if text := commands.Must("job", "repack", "--older-than", "0s"); !strings.HasPrefix(text, "1 run: ") {
 		t.Errorf("the rest: %q", text)
 	}
 	commands.Must("verify")
 	busy := jobs.Job{Name: "repack", Work: func(context.Context) (any, error) {
-		if out := commands.Must("repack"); out != skippedBusy {
+		if out := commands.Must("job", "repack"); out != skippedBusy {
 			t.Errorf("a second start: %s", out)
 		}
 		return nil, nil
@@ -84,12 +84,12 @@ func TestReapClosesWhatIsStale(t *testing.T) {
 	for i := range 4 {
 		clitest.LeaveRun(t, commands, fmt.Sprint("t", i), "r")
 	}
-	if text := commands.Must("reap"); !strings.HasPrefix(text, "0 runs closed, in ") {
+	if text := commands.Must("job", "reap"); !strings.HasPrefix(text, "0 runs closed, in ") {
 		t.Errorf("runs that are alive: %q", text)
 	}
 	clitest.SetLease(t, commands, "0")
 	busy := jobs.Job{Name: "reap", Work: func(context.Context) (any, error) {
-		if out := commands.Must("reap"); out != skippedBusy {
+		if out := commands.Must("job", "reap"); out != skippedBusy {
 			t.Errorf("a second start: %s", out)
 		}
 		return nil, nil
@@ -97,18 +97,18 @@ func TestReapClosesWhatIsStale(t *testing.T) {
 	if _, err := busy.Run(t.Context(), testdb.Connect(t, commands.DatabaseURL), nil); err != nil {
 		t.Error(err)
 	}
-	if result := commands.Run("reap", "--limit", "1"); result.Code != cli.ExitWorkLeft || result.Messages != "" || !strings.HasPrefix(result.Out, "1 run closed, in ") {
+	if result := commands.Run("job", "reap", "--limit", "1"); result.Code != cli.ExitWorkLeft || result.Messages != "" || !strings.HasPrefix(result.Out, "1 run closed, in ") {
 		t.Errorf("--limit 1: exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
-	if result := commands.Run("reap", "--max-time", "1ns", "--json"); result.Code != cli.ExitWorkLeft || !strings.Contains(result.Out, `"runs":0,"stopped":"time"`) {
+	if result := commands.Run("job", "reap", "--max-time", "1ns", "--json"); result.Code != cli.ExitWorkLeft || !strings.Contains(result.Out, `"runs":0,"stopped":"time"`) {
 		t.Errorf("--max-time 1ns: exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
-	if done := clitest.Parse[reapResult](commands, "reap", "--limit", "3"); done.Runs != 3 || done.Stopped != "" || done.Skipped != "" {
+	if done := clitest.Parse[reapResult](commands, "job", "reap", "--limit", "3"); done.Runs != 3 || done.Stopped != "" || done.Skipped != "" {
 		t.Errorf("the limit is what there is: %+v", done)
 	}
 	commands.Must("verify")
 	for _, wrong := range []string{"--limit=-1", "--max-time=-1s", "extra"} {
-		commands.MustFail(cli.ExitUsage, "reap", wrong)
+		commands.MustFail(cli.ExitUsage, "job", "reap", wrong)
 	}
 }
 
@@ -124,10 +124,10 @@ func TestCompactIsInterruptedBetweenThreads(t *testing.T) {
 		ended <- clitest.Run(ctx, []string{"compact", "--workers", "1", "--database-url", commands.DatabaseURL}, strings.NewReader(""), &out, &messages)
 	}()
 	clitest.WaitFor(t, isReached)
-	if out := commands.Must("compact"); out != skippedBusy {
+	if out := commands.Must("job", "compact"); out != skippedBusy {
 		t.Errorf("a second start: %s", out)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact"); done.Skipped != jobs.SkippedBusy || done.Runs != 0 {
+	if done := clitest.Parse[compactResult](commands, "job", "compact"); done.Skipped != jobs.SkippedBusy || done.Runs != 0 {
 		t.Errorf("a second start: %+v", done)
 	}
 	interrupt()
@@ -156,7 +156,7 @@ func TestWorkerRunsTheJobs(t *testing.T) {
 	if code := worker.End(t); code != cli.ExitOK {
 		t.Errorf("exit code %d:\n%s", code, worker.Log)
 	}
-	if done := clitest.Parse[compactResult](commands, "compact"); done.Waiting != 0 {
+	if done := clitest.Parse[compactResult](commands, "job", "compact"); done.Waiting != 0 {
 		t.Errorf("afterwards %d runs wait", done.Waiting)
 	}
 	for _, wrong := range []string{"--compact=nonsense", "--erase=@daily", "--erase-after=1d", "--all-scopes", "--scope=mine", "--workers=0", "--grace=-1s", "extra"} {
@@ -205,14 +205,14 @@ func TestCompactRepacksWhatIsDue(t *testing.T) {
 			testdb.Exec(t, pool, `select agui.append('in two batches', $1, $2::json)`, run, events)
 		}
 	}
-	if text := commands.Must("compact"); strings.Contains(text, "joined") {
+	if text := commands.Must("job", "compact"); strings.Contains(text, "joined") {
 		t.Errorf("runs that ended just now were repacked: %q", text)
 	}
 	testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 hour'`)
-	if result := clitest.Parse[compactResult](commands, "compact", "--repack=false"); result.Repacked != nil {
+	if result := clitest.Parse[compactResult](commands, "job", "compact", "--repack=false"); result.Repacked != nil {
 		t.Errorf("repacked although it should not: %+v", result)
 	}
-	if result := clitest.Parse[compactResult](commands, "compact"); result.Repacked == nil || result.Repacked.Runs != 2 {
+	if result := clitest.Parse[compactResult](commands, "job", "compact"); result.Repacked == nil || result.Repacked.Runs != 2 {
 		t.Errorf("%+v, want 2 runs repacked", result)
 	}
 }
@@ -236,10 +236,10 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 			end';
 		create trigger refuse before insert on agui.snapshot for each row execute function refuse()`)
 
-	if failed := commands.Run("compact", "--repack=false"); failed.Code != cli.ExitWorkLeft || !strings.Contains(failed.Messages, "not this one") {
+	if failed := commands.Run("job", "compact", "--repack=false"); failed.Code != cli.ExitWorkLeft || !strings.Contains(failed.Messages, "not this one") {
 		t.Errorf("a run that fails: exit code %d, %s%s", failed.Code, failed.Out, failed.Messages)
 	}
-	result := commands.Run("compact", "--json")
+	result := commands.Run("job", "compact", "--json")
 	var done compactResult
 	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 		t.Errorf("stats: %s", stats)
 	}
 	execute(`drop function refuse() cascade`)
-	if done := clitest.Parse[compactResult](commands, "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
+	if done := clitest.Parse[compactResult](commands, "job", "compact", "--retry"); done.Runs != 1 || done.Quarantined != 0 {
 		t.Errorf("with --retry: %+v", done)
 	}
 }
@@ -275,8 +275,8 @@ func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 		testdb.Exec(t, stranger, `select pg_advisory_lock($1)`, id)
 	}
 	for _, command := range []string{"compact", "reap", "repack"} {
-		if text := commands.MustFail(cli.ExitRefused, command); !strings.Contains(text, role) {
-			t.Errorf("pgagui %s: %s", command, text)
+		if text := commands.MustFail(cli.ExitRefused, "job", command); !strings.Contains(text, role) {
+			t.Errorf("pgagui job %s: %s", command, text)
 		}
 	}
 	stranger.Close(context.WithoutCancel(t.Context()))
@@ -284,5 +284,5 @@ func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 		_, err := pool.Exec(t.Context(), `drop role `+role)
 		return err == nil
 	})
-	commands.Must("compact")
+	commands.Must("job", "compact")
 }

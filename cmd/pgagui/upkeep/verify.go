@@ -20,6 +20,7 @@ import (
 func (p *program) verifyCommand() *cobra.Command {
 	options := jobs.VerifyOptions{}
 	var sample, since, heads string
+	var printHeads bool
 	command := &cobra.Command{
 		Use:   "verify [THREAD…]",
 		Short: "Check the log, the tree and the snapshots, like git fsck",
@@ -40,14 +41,29 @@ keeps the snapshots of the thread, because they may hold what the log has lost.
 With --chain it recomputes the hashes of chained logs (agui.enable_chain) from the events. That
 finds every event that was changed, removed or moved. It does not find a log whose end was cut off,
 or a log that was replaced together with its hashes. To find these as well, keep the output of
-"pgagui heads" outside the database and pass it with --heads.`,
+--print-heads at a place where a person who can change the database cannot write, and pass it with
+--heads.
+
+--print-heads checks nothing: it prints the head of each thread whose log is chained, one JSON
+object a line: the seq of the last event and the hash of the last link.`,
 		Example: `  pgagui verify --sample 5% --since 7d
+  pgagui verify --print-heads > heads-of-monday.ndjson
   pgagui verify --chain --heads heads-of-monday.ndjson
   pgagui verify trip-to-lisbon --repair`,
 		RunE: func(command *cobra.Command, threads []string) error {
 			options.Threads = threads
 			if cli.ScopeIsGiven(command) {
 				options.Scope = &p.Scope
+			}
+			if printHeads {
+				err := cli.GoesWith(command, "a check, not with --print-heads", false, "sample", "since", "workers", "in-sql", "chain", "heads", "repair")
+				if err == nil && len(threads) > 0 {
+					err = cli.WrongUsage(command, fmt.Sprintf("--print-heads prints all heads: expected no thread, got %s", cli.CountText(len(threads), "thread")))
+				}
+				if err != nil {
+					return err
+				}
+				return p.heads(command.Context(), options.Scope)
 			}
 			if err := chooseThreads(&options, sample, since, time.Now()); err != nil {
 				return cli.WrongUsage(command, err.Error())
@@ -75,6 +91,7 @@ or a log that was replaced together with its hashes. To find these as well, keep
 	flags.BoolVar(&options.InSQL, "in-sql", false, "fold with the reducer in SQL instead of the one in Go, which is many times slower")
 	flags.BoolVar(&options.Chain, "chain", false, "check the hashes of chained logs")
 	flags.StringVar(&heads, "heads", "", `with --chain: compare with the heads in this `+"`file`"+`; "-" means stdin`)
+	flags.BoolVar(&printHeads, "print-heads", false, "print the head hashes of chained logs, to keep outside the database")
 	flags.BoolVar(&options.Repair, "repair", false, "replace wrong snapshots by correct ones from the log")
 	return command
 }

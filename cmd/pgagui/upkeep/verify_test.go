@@ -18,7 +18,7 @@ func TestVerify(t *testing.T) {
 	clitest.ImportTree(t, commands)
 	commands.Must("import", clitest.WriteFile(t, "other.ndjson", clitest.Answer("other", "r", 1)...))
 	commands.Must("import", clitest.WriteFile(t, "mine.ndjson", clitest.Answer("t", "r", 1)...), "--scope", "mine")
-	commands.Must("compact")
+	commands.Must("job", "compact")
 	if out := commands.Must("verify"); !strings.HasPrefix(out, "3 threads, ") || !strings.Contains(out, ": no problem, in ") {
 		t.Errorf("verify: %s", out)
 	}

@@ -37,11 +37,11 @@ repeated, 8 times in about a day. docs/guides/webhooks.md shows how to receive a
   pgagui webhook test crm
   pgagui webhook failures crm`,
 		Args: cli.NoArguments,
-		RunE: cli.NeedsSubcommand("add, ls, rm, enable, disable, rotate, take-over, test, failures, retry or drop"),
+		RunE: cli.NeedsSubcommand("add, ls, rm, set, rotate, take-over, test or failures"),
 	}
 	all := cli.OfAllScopes(
-		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookEnableCommand(true), p.webhookEnableCommand(false), p.webhookRotateCommand(), p.webhookTakeOverCommand(), p.webhookTestCommand(),
-		p.webhookFailuresCommand(), p.webhookRetryCommand(), p.webhookDropCommand(),
+		p.webhookListCommand(), p.webhookRemoveCommand(), p.webhookSetCommand(), p.webhookRotateCommand(), p.webhookTakeOverCommand(), p.webhookTestCommand(),
+		p.webhookFailuresCommand(),
 	)
 	hook.AddCommand(append(all, p.webhookAddCommand())...)
 	return hook
@@ -172,16 +172,21 @@ agui_maintainer.`,
 	}
 }
 
-func (p *program) webhookEnableCommand(enabled bool) *cobra.Command {
+func (p *program) webhookSetCommand() *cobra.Command {
+	var enabled bool
 	command := &cobra.Command{
-		Use:   "enable NAME",
-		Short: "Enable a webhook",
-		Long: `Enables a webhook that was disabled by hand, or because its endpoint answered 410 Gone. What
-happened meanwhile is sent, unless it is older than 30 days. The command needs the role
-agui_maintainer.`,
-		Example: `  pgagui webhook enable crm`,
-		Args:    cli.Arguments(1, 1),
+		Use:   "set NAME",
+		Short: "Enable or disable a webhook",
+		Long: `Enables a webhook that was disabled by hand, or because its endpoint answered 410 Gone, or disables
+it (--enabled=false). Its requests, and what happens meanwhile, wait until it is enabled; what is
+older than 30 days is dropped. The command needs the role agui_maintainer.`,
+		Example: `  pgagui webhook set crm --enabled=false
+  pgagui webhook set crm --enabled`,
+		Args: cli.Arguments(1, 1),
 		RunE: func(command *cobra.Command, arguments []string) error {
+			if !command.Flags().Changed("enabled") {
+				return cli.WrongUsage(command, "nothing to set (expected --enabled or --enabled=false)")
+			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
 				isKnown, err := jobs.EnableWebhook(ctx, pool, arguments[0], enabled)
 				if err == nil && !isKnown {
@@ -190,16 +195,16 @@ agui_maintainer.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintf(p.Out, "webhook %s is %sd\n", arguments[0], command.Name())
+				state := "disabled"
+				if enabled {
+					state = "enabled"
+				}
+				_, err = fmt.Fprintf(p.Out, "webhook %s is %s\n", arguments[0], state)
 				return err
 			})
 		},
 	}
-	if !enabled {
-		command.Use, command.Short, command.Example = "disable NAME", "Disable a webhook", "  pgagui webhook disable crm"
-		command.Long = `Disables a webhook. Its requests, and what happens meanwhile, wait until it is enabled; what is
-older than 30 days is dropped. The command needs the role agui_maintainer.`
-	}
+	command.Flags().BoolVar(&enabled, "enabled", false, "enable it; with false: disable it")
 	return command
 }
 
@@ -299,72 +304,80 @@ command needs the role agui_maintainer.`,
 
 func (p *program) webhookFailuresCommand() *cobra.Command {
 	var limit int
+	var retry, drop bool
 	command := &cobra.Command{
-		Use:   "failures [NAME]",
-		Short: "List the requests that failed",
+		Use:   "failures [NAME [ID]]",
+		Short: "List the requests that failed, send them once more, or drop them",
 		Long: `Lists the requests of a webhook, or of all, that failed: those that are repeated (NEXT says when)
 and those that failed for good (NEXT is -). They stay for 30 days after the end of their run. The
-command needs the role agui_maintainer.`,
+command needs the role agui_maintainer.
+
+With --retry the failed requests of a webhook, all or the one with an id, are due at once, with as
+many attempts as at first: the worker sends them with its next run. With --drop they are not sent
+any more.`,
 		Example: `  pgagui webhook failures crm
-  pgagui webhook failures --json | jq -r .runId`,
-		Args: cli.Arguments(0, 1),
+  pgagui webhook failures --json | jq -r .runId
+  pgagui webhook failures crm --retry
+  pgagui webhook failures crm evt_1c0f3b5ce3a14b5c8f3d2d0a6ab1f1c2 --drop`,
+		Args: cli.Arguments(0, 2),
 		RunE: func(command *cobra.Command, arguments []string) error {
-			if limit < 0 {
+			switch {
+			case limit < 0:
 				return cli.WrongUsage(command, "--limit must not be negative")
+			case retry && drop:
+				return cli.WrongUsage(command, "--retry and --drop exclude each other")
+			case (retry || drop) && len(arguments) == 0:
+				return cli.WrongUsage(command, "expected NAME [ID], got 0 arguments")
+			case !retry && !drop && len(arguments) == 2:
+				return cli.WrongUsage(command, "an ID goes with --retry and --drop")
+			}
+			if err := cli.GoesWith(command, "a list", !retry && !drop, "limit"); err != nil {
+				return err
 			}
 			return p.EachPool(command.Context(), 1, func(ctx context.Context, pool *pgxpool.Pool) error {
-				failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)
-				if err == nil && len(failures) == 0 && len(arguments) > 0 {
-					err = refuseUnknownWebhook(ctx, pool, arguments[0])
+				switch {
+				case retry:
+					return p.handleFailures(ctx, pool, arguments, "will be sent at once", jobs.RetryWebhookFailures)
+				case drop:
+					return p.handleFailures(ctx, pool, arguments, "dropped", jobs.DropWebhookFailures)
 				}
-				if err != nil {
-					return err
-				}
-				heading := []string{"WEBHOOK", "ID", "KIND", "SCOPE", "THREAD", "RUN", "ATTEMPTS", "OUTCOME", "NEXT"}
-				return cli.PrintList(p.Program, failures, "no request has failed", heading, func(failure jobs.WebhookFailure) []string {
-					return []string{
-						failure.Webhook, failure.EventID, string(failure.Kind), failure.Scope, failure.ThreadID, failure.RunID,
-						fmt.Sprint(failure.Attempts), failure.Outcome, cli.TimeOrDash(failure.NextAttemptAt),
-					}
-				}, 3, 4, 5, 7)
+				return p.listFailures(ctx, pool, arguments, limit)
 			})
 		},
 	}
 	command.Flags().IntVar(&limit, "limit", 100, "list at most this `number` of requests; 0 means all")
+	command.Flags().BoolVar(&retry, "retry", false, "send the requests once more")
+	command.Flags().BoolVar(&drop, "drop", false, "drop the requests")
 	return command
 }
 
-// webhookRequestsCommand is a command that does something to failed requests of a webhook.
-func (p *program) webhookRequestsCommand(done string, do func(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error)) *cobra.Command {
-	return &cobra.Command{
-		Args: cli.Arguments(1, 2),
-		RunE: p.OnPools(func(ctx context.Context, pool *pgxpool.Pool, arguments []string) error {
-			count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
-			if err == nil && count == 0 {
-				err = refuseUnknownWebhook(ctx, pool, arguments[0])
-			}
-			if err != nil {
-				return err
-			}
-			return p.PrintResult(map[string]any{"requests": count}, "%s %s\n", cli.CountText(count, "request"), done)
-		}),
+func (p *program) listFailures(ctx context.Context, pool *pgxpool.Pool, arguments []string, limit int) error {
+	failures, err := jobs.WebhookFailures(ctx, pool, strings.Join(arguments, ""), limit)
+	if err == nil && len(failures) == 0 && len(arguments) > 0 {
+		err = refuseUnknownWebhook(ctx, pool, arguments[0])
 	}
+	if err != nil {
+		return err
+	}
+	heading := []string{"WEBHOOK", "ID", "KIND", "SCOPE", "THREAD", "RUN", "ATTEMPTS", "OUTCOME", "NEXT"}
+	return cli.PrintList(p.Program, failures, "no request has failed", heading, func(failure jobs.WebhookFailure) []string {
+		return []string{
+			failure.Webhook, failure.EventID, string(failure.Kind), failure.Scope, failure.ThreadID, failure.RunID,
+			fmt.Sprint(failure.Attempts), failure.Outcome, cli.TimeOrDash(failure.NextAttemptAt),
+		}
+	}, 3, 4, 5, 7)
 }
 
-func (p *program) webhookRetryCommand() *cobra.Command {
-	command := p.webhookRequestsCommand("will be sent at once", jobs.RetryWebhookFailures)
-	command.Use, command.Short = "retry NAME [ID]", "Send failed requests once more"
-	command.Long = `Makes the failed requests of a webhook due at once, all or the one with an id, with as many attempts
-as at first. The worker sends them with its next run. The command needs the role agui_maintainer.`
-	command.Example = `  pgagui webhook retry crm`
-	return command
-}
-
-func (p *program) webhookDropCommand() *cobra.Command {
-	command := p.webhookRequestsCommand("dropped", jobs.DropWebhookFailures)
-	command.Use, command.Short = "drop NAME [ID]", "Drop failed requests"
-	command.Long = `Drops the failed requests of a webhook, all or the one with an id. They are not sent any more. The
-command needs the role agui_maintainer.`
-	command.Example = `  pgagui webhook drop crm evt_1c0f3b5ce3a14b5c8f3d2d0a6ab1f1c2`
-	return command
+// handleFailures does something to failed requests of a webhook, and says that it is done.
+func (p *program) handleFailures(
+	ctx context.Context, pool *pgxpool.Pool, arguments []string, done string, do func(ctx context.Context, pool *pgxpool.Pool, name, eventID string) (int64, error),
+) error {
+	count, err := do(ctx, pool, arguments[0], strings.Join(arguments[1:], ""))
+	if err == nil && count == 0 {
+		err = refuseUnknownWebhook(ctx, pool, arguments[0])
+	}
+	if err != nil {
+		return err
+	}
+	return p.PrintResult(map[string]any{"requests": count}, "%s %s\n", cli.CountText(count, "request"), done)
 }

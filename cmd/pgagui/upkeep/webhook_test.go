@@ -61,7 +61,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	expect(`other https://example.com "acme" all enabled 0 0`, "webhook", "ls")
 	for _, wrong := range [][]string{
 		{"webhook"}, {"webhook", "add", "x", "https://example.com"}, {"webhook", "add", "x", "--all-scopes"}, {"webhook", "ls", "--scope", "a"},
-		{"webhook", "test", "crm", "--webhook-networks", "here"}, {"webhook", "failures", "--limit", "-1"}, {"webhook", "retry"}, {"webhook", "rotate"}, {"webhook", "rotate", "crm", "--keep-old", "-1s"}, {"webhook", "take-over", "a", "b"},
+		{"webhook", "test", "crm", "--webhook-networks", "here"}, {"webhook", "failures", "--limit", "-1"}, {"webhook", "failures", "--retry"}, {"webhook", "rotate"}, {"webhook", "rotate", "crm", "--keep-old", "-1s"}, {"webhook", "take-over", "a", "b"},
 		{"worker", "--webhook-networks", "10.0.0.1"},
 	} {
 		commands.MustFail(cli.ExitUsage, wrong...)
@@ -71,7 +71,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 		`its kinds must be some of`:                              {"webhook", "add", "x", "https://example.com", "--all-scopes", "--kinds", "run.started"},
 		`its URL must begin with https://`:                       {"webhook", "add", "x", "example.com", "--all-scopes"},
 		`there is no webhook "x"`:                                {"webhook", "rm", "x"},
-		`there is no webhook "y"`:                                {"webhook", "enable", "y"},
+		`there is no webhook "y"`:                                {"webhook", "set", "y", "--enabled"},
 		`there is no webhook "z" (pgagui webhook ls lists them)`: {"webhook", "test", "z"},
 		`there is no webhook "w"`:                                {"webhook", "rotate", "w"},
 		`http:// is not allowed`:                                 {"webhook", "test", "crm"},
@@ -91,7 +91,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	}
 	expect(`"acme" all of another database 0 0`, "webhook", "ls")
 	expect("this database now also sends the requests of 1 webhook", "webhook", "take-over", "other")
-	expect("webhook other is disabled", "webhook", "disable", "other")
+	expect("webhook other is disabled", "webhook", "set", "other", "--enabled=false")
 	expect(`"acme" all disabled 0 0`, "webhook", "ls")
 	expect("webhook other is removed", "webhook", "rm", "other")
 
@@ -121,9 +121,9 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	if failure.ThreadID != "first" || failure.RunID != "r" || failure.Kind != jobs.WebhookRunFinished || !strings.HasPrefix(failure.EventID, "evt_") {
 		t.Errorf("failure: %+v", failure)
 	}
-	expect("0 requests dropped", "webhook", "drop", "crm", "evt_other")
+	expect("0 requests dropped", "webhook", "failures", "--drop", "crm", "evt_other")
 	answer(http.StatusOK)
-	expect("1 request will be sent at once", "webhook", "retry", "crm", failure.EventID)
+	expect("1 request will be sent at once", "webhook", "failures", "--retry", "crm", failure.EventID)
 	wait.For(t, "the retry", func() bool { return strings.Contains(commands.Must("webhook", "failures"), "no request has failed") })
 	importRun("second")
 	wait.For(t, "the second", func() bool { return received(`"threadId":"second"`) })

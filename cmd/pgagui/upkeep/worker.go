@@ -35,8 +35,8 @@ there are rules of retention, also agui_maintainer; with --traces also agui_writ
 --worker" runs the same jobs in the process of the server.
 
 With --traces each run that ended becomes a trace of OpenTelemetry: the run, its subagents, its tool
-calls and its tokens. The consumer "traces" keeps the place ("pgagui consumers"). The variables of
-the environment are the standard ones, such as $OTEL_EXPORTER_OTLP_HEADERS.`,
+calls and its tokens. The consumer "traces" keeps the place ("pgagui feed consumers"). The variables
+of the environment are the standard ones, such as $OTEL_EXPORTER_OTLP_HEADERS.`,
 		Example: `  pgagui worker --json
   pgagui worker --compact '@every 30s' --verify off
   OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 pgagui worker --traces '@every 10s'

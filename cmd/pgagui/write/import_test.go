@@ -41,7 +41,7 @@ func TestExportGivesBackWhatWasImported(t *testing.T) {
 				content := testfile.Read(t, file)
 				commands.Must("import", file, "--scope", name)
 				for thread, lines := range linesByThread(t, string(content)) {
-					if got := commands.Must("export", thread, "--scope", name); got != clitest.JoinLines(lines) {
+					if got := commands.Must("events", thread, "--scope", name); got != clitest.JoinLines(lines) {
 						t.Errorf("thread %s came back as\n%s\nwant\n%s", thread, got, clitest.JoinLines(lines))
 					}
 				}
@@ -92,7 +92,7 @@ func TestRunsThatBreakTheProtocolKeepTheirEvents(t *testing.T) {
 		"run-5": "TOOL_CALL_RESULT RUN_STARTED … RUN_FINISHED",
 	} {
 		var types []string
-		for line := range strings.Lines(commands.Must("export", thread, "--run", run, "--lineage=false")) {
+		for line := range strings.Lines(commands.Must("events", thread, "--run", run, "--lineage=false")) {
 			eventType := compaction.EventType([]byte(line))
 			switch {
 			case strings.HasPrefix(eventType, "RUN_"), eventType == "TOOL_CALL_RESULT":
@@ -147,7 +147,7 @@ func TestAnInterruptedImportContinues(t *testing.T) {
 	lines[5] = fmt.Sprintf(`{"type":"CUSTOM","name":"large","value":"%s"}`, strings.Repeat("x", ingest.BytesPerCall))
 	for _, length := range []int{1, ingest.EventsPerCall, ingest.EventsPerCall + 50, len(lines), len(lines)} {
 		commands.Must("import", "--leave-open", clitest.WriteFile(t, "chat.ndjson", lines[:length]...))
-		if got := commands.Must("export", "t"); got != clitest.JoinLines(lines[:length]) {
+		if got := commands.Must("events", "t"); got != clitest.JoinLines(lines[:length]) {
 			t.Fatalf("after %d lines the log has %d", length, strings.Count(got, "\n"))
 		}
 	}
@@ -162,7 +162,7 @@ func TestARunThatIsCutOffIsClosedOnce(t *testing.T) {
 		!strings.HasPrefix(result.Messages, file+`:1: run "r1" of thread "t" has no end: closed as cut off`) {
 		t.Errorf("exit code %d, messages: %s", result.Code, result.Messages)
 	}
-	log := commands.Must("export", "t", "--run", "r1")
+	log := commands.Must("events", "t", "--run", "r1")
 	want := clitest.JoinLines([]string{clitest.Started("t", "r1"), clitest.TextBegins, clitest.Token(1), clitest.TextEnds})
 	if !strings.HasPrefix(log, want) || !strings.Contains(strings.TrimPrefix(log, want), `"RUN_ERROR"`) {
 		t.Errorf("the log:\n%s", log)
@@ -175,7 +175,7 @@ func TestARunThatIsCutOffIsClosedOnce(t *testing.T) {
 	if second.Code != cli.ExitOK || second.Messages != "" || !strings.Contains(second.Out, `"new":0`) || !strings.Contains(second.Out, `"closed":0`) {
 		t.Errorf("the second import: exit code %d, %s%s", second.Code, second.Out, second.Messages)
 	}
-	if now := commands.Must("export", "t", "--run", "r1"); now != log {
+	if now := commands.Must("events", "t", "--run", "r1"); now != log {
 		t.Errorf("after the second import the log is\n%s", now)
 	}
 	commands.Must("verify")
@@ -216,7 +216,7 @@ func TestAFileMayGrowBetweenImports(t *testing.T) {
 		t.Errorf("exit code %d, messages: %s", result.Code, result.Messages)
 	}
 	commands.Must("import", whole)
-	if got := commands.Must("export", "t"); got != clitest.JoinLines(lines) {
+	if got := commands.Must("events", "t"); got != clitest.JoinLines(lines) {
 		t.Errorf("the log:\n%s", got)
 	}
 
@@ -239,10 +239,10 @@ func TestThreadsMayChangeWithinAFile(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	file := clitest.WriteFile(t, "chats.ndjson", slices.Concat(clitest.Answer("a", "r", 1), clitest.Answer("b", "r", 2), clitest.Answer("a", "r2", 3))...)
 	commands.Must("import", file)
-	if got, want := commands.Must("export", "a"), clitest.JoinLines(append(clitest.Answer("a", "r", 1), clitest.Answer("a", "r2", 3)...)); got != want {
+	if got, want := commands.Must("events", "a"), clitest.JoinLines(append(clitest.Answer("a", "r", 1), clitest.Answer("a", "r2", 3)...)); got != want {
 		t.Errorf("thread a:\n%s\nwant\n%s", got, want)
 	}
-	if got, want := commands.Must("export", "b"), clitest.JoinLines(clitest.Answer("b", "r", 2)); got != want {
+	if got, want := commands.Must("events", "b"), clitest.JoinLines(clitest.Answer("b", "r", 2)); got != want {
 		t.Errorf("thread b:\n%s\nwant\n%s", got, want)
 	}
 }
@@ -255,17 +255,17 @@ func TestAnEventStreamFromStdin(t *testing.T) {
 	if result := commands.RunWithInput(stream, "import", "-"); result.Code != cli.ExitOK || !strings.Contains(result.Out, "3 events") {
 		t.Errorf("exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
-	message := commands.MustFail(cli.ExitUsage, "export", "t")
+	message := commands.MustFail(cli.ExitUsage, "events", "t")
 	if !strings.Contains(message, "event 2") || !strings.Contains(message, "--null") {
 		t.Errorf("message: %s", message)
 	}
-	events := commands.Must("export", "t", "--null")
+	events := commands.Must("events", "t", "--null")
 	want := clitest.Started("t", "r") + "\x00{\"type\":\"CUSTOM\",\n\"name\":\"two lines\"}\x00" + clitest.Finished + "\x00"
 	if events != want {
 		t.Errorf("exported %q, want %q", events, want)
 	}
 	commands.RunWithInput(events, "import", "-", "--scope", "copy")
-	if copied := commands.Must("export", "t", "--null", "--scope", "copy"); copied != want {
+	if copied := commands.Must("events", "t", "--null", "--scope", "copy"); copied != want {
 		t.Errorf("the copy: %q, want %q", copied, want)
 	}
 }
@@ -306,7 +306,7 @@ func TestBadInputIsReportedWithItsLine(t *testing.T) {
 				strings.Count(result.Messages, "\n") != 1 {
 				t.Errorf("message: %s", result.Messages)
 			}
-			if got := commands.Must("export", "t", "--run", "r1", "--scope", name); got != clitest.JoinLines(good) {
+			if got := commands.Must("events", "t", "--run", "r1", "--scope", name); got != clitest.JoinLines(good) {
 				t.Errorf("the run before the bad line:\n%s", got)
 			}
 		})
@@ -348,7 +348,7 @@ func TestImportContinuesWithTheNextFile(t *testing.T) {
 		t.Errorf("error %v, %s", err, result.Out)
 	}
 	// Nothing of the incomplete run is stored, so no run is left in progress.
-	if log := commands.Must("export", "t"); log != clitest.JoinLines(clitest.Answer("t", "r1", 1)) {
+	if log := commands.Must("events", "t"); log != clitest.JoinLines(clitest.Answer("t", "r1", 1)) {
 		t.Errorf("the log:\n%s", log)
 	}
 
@@ -356,7 +356,7 @@ func TestImportContinuesWithTheNextFile(t *testing.T) {
 	if got := clitest.Parse[ingest.Imported](commands, "import", good, bad, next); got.FailedFiles != 0 || got.New != int64(len(long)+5) || got.AlreadyThere != 5 {
 		t.Errorf("the second import: %+v", got)
 	}
-	if log := commands.Must("export", "t"); log != clitest.JoinLines(slices.Concat(clitest.Answer("t", "r1", 1), long, clitest.Answer("t", "r3", 1))) {
+	if log := commands.Must("events", "t"); log != clitest.JoinLines(slices.Concat(clitest.Answer("t", "r1", 1), long, clitest.Answer("t", "r3", 1))) {
 		t.Errorf("the log has %d lines", strings.Count(log, "\n"))
 	}
 	if runs := clitest.Parse[[]runlog.Run](commands, "log", "t"); len(runs) != 3 || runs[2].ID != "r3" || runs[2].ParentRunID != "r2" {
@@ -407,7 +407,7 @@ func TestImportGoesOnBehindAThreadThatIsRefused(t *testing.T) {
 		}
 	}
 	for thread, want := range map[string][]string{"a": first, "z": last, "other": clitest.Answer("other", "r1", 1)} {
-		if log := commands.Must("export", thread); log != clitest.JoinLines(want) {
+		if log := commands.Must("events", thread); log != clitest.JoinLines(want) {
 			t.Errorf("the log of %s:\n%s", thread, log)
 		}
 	}
@@ -421,13 +421,13 @@ func TestABadLineAfterTheEndOfARun(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	lines := append(clitest.Answer("t", "r1", 1), clitest.Token(2), clitest.Finished)
 	commands.MustFail(cli.ExitInput, "import", clitest.WriteFile(t, "bad.ndjson", append(slices.Clone(lines[:6]), "{")...))
-	if log := commands.Must("export", "t"); log != clitest.JoinLines(lines[:5]) {
+	if log := commands.Must("events", "t"); log != clitest.JoinLines(lines[:5]) {
 		t.Errorf("the log:\n%s", log)
 	}
 	if got := clitest.Parse[ingest.Imported](commands, "import", clitest.WriteFile(t, "good.ndjson", lines...)); got.New != 2 || got.AlreadyThere != 5 {
 		t.Errorf("%+v", got)
 	}
-	if log := commands.Must("export", "t"); log != clitest.JoinLines(lines) {
+	if log := commands.Must("events", "t"); log != clitest.JoinLines(lines) {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -441,7 +441,7 @@ func TestABadLineInARunThatIsLeftOpen(t *testing.T) {
 	if message := commands.MustFail(cli.ExitInput, "import", "--leave-open", bad); !strings.HasPrefix(message, bad+":5: ") {
 		t.Errorf("message: %s", message)
 	}
-	if log := commands.Must("export", "t"); log != clitest.JoinLines(lines[:4]) {
+	if log := commands.Must("events", "t"); log != clitest.JoinLines(lines[:4]) {
 		t.Errorf("the log:\n%s", log)
 	}
 	if got := clitest.Parse[ingest.Imported](commands, "import", clitest.WriteFile(t, "good.ndjson", lines...)); got.New != 3 || got.AlreadyThere != 4 {
@@ -475,7 +475,7 @@ func TestImportOfAnOldSession(t *testing.T) {
 	}
 	restored := clitest.Parse[struct {
 		Messages []struct{ Role, Content string }
-	}](commands, "restore", "old")
+	}](commands, "show", "old", "--document")
 	if got, want := fmt.Sprint(restored.Messages), "[{user hello} {assistant hi}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

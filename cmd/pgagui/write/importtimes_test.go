@@ -45,7 +45,7 @@ func TestImportKeepsTheTimesOfTheEvents(t *testing.T) {
 	if run := clitest.Parse[[]runlog.Run](commands, "log", "cut")[0]; !run.StartedAt.Equal(begin) || !run.EndedAt.Equal(begin.Add(2*time.Second)) || run.Status != pgagui.CutOff {
 		t.Errorf("run: %+v", run)
 	}
-	if rows := strings.Count(commands.Must("history", "t", "--raw", "--since", "2025-03-01T12:30:00Z", "--json"), "\n"); rows != 5 {
+	if rows := strings.Count(commands.Must("events", "--page", "t", "--raw", "--since", "2025-03-01T12:30:00Z", "--json"), "\n"); rows != 5 {
 		t.Errorf("history since then has %d rows, want 5", rows)
 	}
 	if out := commands.Must("erase", "--older-than", "30d", "--dry-run"); !strings.Contains(out, "would erase 2 threads") {

@@ -143,13 +143,13 @@ func TestExportAndImportWithRequests(t *testing.T) {
 
 	folder := t.TempDir()
 	events, inputs := filepath.Join(folder, "t.ndjson"), filepath.Join(folder, "t.requests.ndjson")
-	exported := there.Must("export", "t", "--requests", inputs)
+	exported := there.Must("events", "t", "--requests", inputs)
 	testfile.Write(t, events, []byte(exported))
 	if got := clitest.Parse[ingest.Imported](here, "import", events, "--requests", inputs); got.New != 27 || got.WithoutInput != 1 {
 		t.Errorf("%+v", got)
 	}
 	copied := inputs + ".copy"
-	if got := here.Must("export", "t", "--requests", copied); got != exported {
+	if got := here.Must("events", "t", "--requests", copied); got != exported {
 		t.Errorf("came back as\n%s\nwant\n%s", got, exported)
 	}
 	before, errBefore := os.ReadFile(inputs)
@@ -158,7 +158,7 @@ func TestExportAndImportWithRequests(t *testing.T) {
 		t.Errorf("requests came back as\n%s\nwant\n%s", after, before)
 	}
 	for _, runID := range []string{"r1", "r2", "r3", "r4", "r5", "r6"} {
-		if got, want := here.Must("restore", "t", "--run", runID), there.Must("restore", "t", "--run", runID); got != want {
+		if got, want := here.Must("show", "t", "--document", "--run", runID), there.Must("show", "t", "--document", "--run", runID); got != want {
 			t.Errorf("%s restores as\n%s\nwant\n%s", runID, got, want)
 		}
 	}
@@ -166,16 +166,16 @@ func TestExportAndImportWithRequests(t *testing.T) {
 
 	// Without --requests it reports what it leaves out, of all runs or of one.
 	const left = "left out: 5 inputs with the user's messages (--requests FILE writes them)\nleft out: 4 parents that no event names (--requests FILE writes them)\n"
-	if result := there.Run("export", "t"); result.Out != exported || result.Messages != left {
+	if result := there.Run("events", "t"); result.Out != exported || result.Messages != left {
 		t.Errorf("messages %q, want %q", result.Messages, left)
 	}
-	if result := there.Run("export", "t", "--run", "r1", "--lineage=false"); result.Messages != "left out: 1 input with the user's messages (--requests FILE writes them)\n" {
+	if result := there.Run("events", "t", "--run", "r1", "--lineage=false"); result.Messages != "left out: 1 input with the user's messages (--requests FILE writes them)\n" {
 		t.Errorf("one run: %q", result.Messages)
 	}
 	// A compacted export carries the inputs in RUN_STARTED.
-	there.MustFail(cli.ExitUsage, "export", "t", "--compact", "stream", "--requests", inputs)
+	there.MustFail(cli.ExitUsage, "events", "t", "--compact", "stream", "--requests", inputs)
 	for _, shape := range []string{"stream", "snapshot"} {
-		result := there.Run("export", "t", "--compact", shape, "--run", "r2")
+		result := there.Run("events", "t", "--compact", shape, "--run", "r2")
 		here.Must("import", clitest.WriteFile(t, "r2.ndjson", strings.TrimSuffix(result.Out, "\n")), "--scope", shape)
 		if text := here.Must("show", "t", "--scope", shape); !strings.Contains(text, "two") || result.Messages != "" {
 			t.Errorf("%s: %s%s", shape, text, result.Messages)
@@ -210,7 +210,7 @@ func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 		}
 	}
 	meaning := func(arguments ...string) string {
-		_, text, _ := strings.Cut(commands.Must(append([]string{"restore", "t"}, arguments...)...), `"status"`) // seqs differ
+		_, text, _ := strings.Cut(commands.Must(append([]string{"show", "t", "--document"}, arguments...)...), `"status"`) // seqs differ
 		return text
 	}
 	want := meaning()
@@ -218,7 +218,7 @@ func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 		t.Errorf("restored %s", want)
 	}
 	for _, shape := range []string{"stream", "snapshot"} {
-		exported := commands.Must("export", "t", "--compact", shape)
+		exported := commands.Must("events", "t", "--compact", shape)
 		commands.Must("import", clitest.WriteFile(t, "t.ndjson", strings.TrimSuffix(exported, "\n")), "--scope", shape)
 		if got := meaning("--scope", shape); got != want {
 			t.Errorf("%s restores as\n%s\nwant\n%s\n%s", shape, got, want, exported)
@@ -233,17 +233,17 @@ func TestRequestsWithLineEnds(t *testing.T) {
 	pretty := strings.Replace(clitest.RequestOf("t", "r", "hi"), ",", ",\n\t", -1)
 	commands.Must("import", clitest.WriteFile(t, "chat.ndjson", clitest.Answer("t", "r", 1)...), "--requests", clitest.WriteFile(t, "requests.json", pretty))
 	inputs := filepath.Join(t.TempDir(), "requests")
-	if message := commands.Run("export", "t", "--requests", inputs).Messages; !strings.Contains(message, "--null") {
+	if message := commands.Run("events", "t", "--requests", inputs).Messages; !strings.Contains(message, "--null") {
 		t.Errorf("message: %s", message)
 	}
-	events := commands.Must("export", "t", "--null", "--requests", inputs)
+	events := commands.Must("events", "t", "--null", "--requests", inputs)
 	if content, err := os.ReadFile(inputs); err != nil || string(content) != pretty+"\x00" {
 		t.Errorf("requests %q, error %v", content, err)
 	}
 	if result := commands.RunWithInput(events, "import", "-", "--requests", inputs, "--scope", "copy"); result.Code != cli.ExitOK {
 		t.Errorf("%+v", result)
 	}
-	commands.MustFail(cli.ExitInput, "export", "t", "--requests", filepath.Join(inputs, "no folder"))
+	commands.MustFail(cli.ExitInput, "events", "t", "--requests", filepath.Join(inputs, "no folder"))
 }
 
 // If the events do not name their runs, import would assign them wrongly. export warns about it.
@@ -264,13 +264,13 @@ func TestExportWarnsAboutEventsOfUnknownRuns(t *testing.T) {
 		}
 	}
 	const want = `import would assign some events of run "r2" of thread "t" to another run: export the run alone (--run, --lineage=false) and import it with --thread and --run` + "\n"
-	if result := commands.Run("export", "t"); result.Messages != want {
+	if result := commands.Run("events", "t"); result.Messages != want {
 		t.Errorf("messages %q, want %q", result.Messages, want)
 	}
 	for _, run := range []string{"r1", "r2"} {
-		result := commands.Run("export", "t", "--run", run, "--lineage=false")
+		result := commands.Run("events", "t", "--run", run, "--lineage=false")
 		commands.Must("import", clitest.WriteFile(t, "run.ndjson", strings.TrimSuffix(result.Out, "\n")), "--thread", "t", "--run", run, "--scope", "copy")
-		if copied := commands.Must("export", "t", "--run", run, "--lineage=false", "--scope", "copy"); copied != result.Out || result.Messages != "" {
+		if copied := commands.Must("events", "t", "--run", run, "--lineage=false", "--scope", "copy"); copied != result.Out || result.Messages != "" {
 			t.Errorf("%s came back as\n%s\nwant\n%s%s", run, copied, result.Out, result.Messages)
 		}
 	}

@@ -17,8 +17,8 @@ func (p *program) stopCommand() *cobra.Command {
 		Short: "Request that runs in progress stop",
 		Long: `Requests that all runs in progress of a thread stop, or only the run that --run names. The writers
 may be in any process. A writer that keeps its run alive (agui.keep_alive, or a recorder of the Go
-package) receives the request within about a second and ends the run itself. "pgagui status" shows
-whether the run has ended.
+package) receives the request within about a second and ends the run itself. "pgagui show --status"
+shows whether the run has ended.
 
 If no run is in progress, the command does nothing and exits with 0. It needs the role agui_writer.`,
 		Example: `  pgagui stop trip-to-lisbon --reason "the user pressed Stop"`,

@@ -33,7 +33,7 @@ func TestStopRequestsThatRunsStop(t *testing.T) {
 		t.Errorf("all runs: %+v", got)
 	}
 	for run, reason := range map[string]string{"a": "maintenance", "b": "out of budget", "c": "maintenance"} {
-		text := commands.Must("status", "t", "--run", run)
+		text := commands.Must("show", "--status", "t", "--run", run)
 		if request := clitest.Field(t, text, "stop requested"); !strings.HasSuffix(request, " ago): "+reason) || clitest.Field(t, text, "status") != "in progress" {
 			t.Errorf("run %s:\n%s", run, text)
 		}

@@ -129,8 +129,8 @@ func TestAnArchiveMovesThreadsByteForByte(t *testing.T) {
 	}
 	to.Must("verify", "--chain")
 	// Jobs make the rest anew, and read it as before.
-	to.Must("compact")
-	to.Must("repack")
+	to.Must("job", "compact")
+	to.Must("job", "repack")
 	to.Must("verify", "--chain")
 	if before, after := meaning(t, source), meaning(t, target); before != after {
 		t.Errorf("the meanings differ:\n%s\n\n%s", before, after)
@@ -140,8 +140,8 @@ func TestAnArchiveMovesThreadsByteForByte(t *testing.T) {
 	if result := clitest.Parse[unarchived](to, "unarchive", directory); result != (unarchived{Threads: 7, AlreadyThere: 7}) {
 		t.Errorf("unarchived once more: %+v", result)
 	}
-	from.Must("compact")
-	from.Must("repack")
+	from.Must("job", "compact")
+	from.Must("job", "repack")
 	if result := clitest.Parse[archived](from, "archive", directory, "--all-scopes"); result != (archived{Threads: 7, Unchanged: 7}) {
 		t.Errorf("archived once more: %+v", result)
 	}
@@ -326,10 +326,10 @@ func TestUnarchiveIntoAnotherScope(t *testing.T) {
 	if result := clitest.Parse[unarchived](from, "unarchive", plain, "--scope", "copy"); result != (unarchived{Threads: 4, Stored: 4}) {
 		t.Errorf("%+v", result)
 	}
-	if original, moved := from.Must("export", "--all", "--scope", ""), from.Must("export", "--all", "--scope", "copy"); original != moved {
+	if original, moved := from.Must("events", "--all", "--scope", ""), from.Must("events", "--all", "--scope", "copy"); original != moved {
 		t.Errorf("the copy differs:\n%s\n%s", original, moved)
 	}
-	from.Must("compact")
+	from.Must("job", "compact")
 	from.Must("verify")
 	// Parts of inputs are found by a print that depends on the scope.
 	pool := testdb.Connect(t, from.DatabaseURL)

@@ -184,7 +184,7 @@ comment on procedure agui.compact is
     'a run fails, or the process is killed in it, the other runs are still compacted: that run is '
     'listed in agui.quarantine, and a failure is raised at the end. A thread that another '
     'transaction holds is postponed. Does nothing, with a notice, on a standby and while another '
-    'agui.compact or pgagui compact is in progress. Call it outside a transaction block, for '
+    'agui.compact or pgagui job compact is in progress. Call it outside a transaction block, for '
     'example from pg_cron. Errors: UI023 the fold of a run exceeds a limit.';
 
 -- role: worker; route: worker

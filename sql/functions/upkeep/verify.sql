@@ -983,7 +983,7 @@ begin
             )
             and agui_internal.may_wait(interrupt)
     )
-    select run.run_id, format('the facts about %s are not those of the log: "pgagui project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
+    select run.run_id, format('the facts about %s are not those of the log: "pgagui job project --rebuild" reads it again', string_agg(different.about, ' and ' order by different.about desc)), 'damage'
     from different
     left join agui.run as run
         on run.thread_key = verify_facts.thread_key and run.run_no = different.run_no
@@ -1010,7 +1010,7 @@ begin
         full join found on found.print = stored.print and found.text = stored.text
         where stored.print is null or found.print is null and stored.run_no = any (run_nos)
     )
-    select run.run_id, 'the texts of its messages that are searched are not those of the log: "pgagui project --rebuild" reads it again', 'damage'
+    select run.run_id, 'the texts of its messages that are searched are not those of the log: "pgagui job project --rebuild" reads it again', 'damage'
     from agui.run as run
     where run.thread_key = verify_facts.thread_key and run.run_no in (select different.run_no from different)
     order by run.run_no;

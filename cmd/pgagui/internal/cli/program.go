@@ -246,6 +246,27 @@ func Arguments(least, most int) cobra.PositionalArgs {
 	}
 }
 
+// GoesWith refuses flags that are set although what they belong to is not.
+func GoesWith(command *cobra.Command, owner string, isSet bool, flags ...string) error {
+	for _, name := range flags {
+		if !isSet && command.Flags().Changed(name) {
+			return WrongUsage(command, "--"+name+" goes with "+owner)
+		}
+	}
+	return nil
+}
+
+// Several reports whether more than one of the flags is set.
+func Several(flags ...bool) bool {
+	set := 0
+	for _, isSet := range flags {
+		if isSet {
+			set++
+		}
+	}
+	return set > 1
+}
+
 // OneThread requires a single argument, the thread id.
 var OneThread = One("thread id")
 

@@ -18,7 +18,7 @@ import (
 //
 // A file of requests has one JSON object per run. It is such a body or, if the body does not name
 // its run or parent, the envelope {"threadId", "runId", "parentRunId", "input": body, "agentError"} that
-// pgagui export writes.
+// pgagui events writes.
 type Request struct {
 	Run   RunName         // ids that the request does not have are ""
 	input json.RawMessage // nil if the request has only a parent

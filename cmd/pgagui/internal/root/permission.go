@@ -17,22 +17,20 @@ import (
 	"github.com/pgagui/pgagui/internal/address"
 )
 
-// roleOfCommand is the role that a command needs. Commands that are not listed need agui_reader.
+// roleOfCommand is the role that a command needs, or each below it. Commands that are not listed need agui_reader.
 var roleOfCommand = map[string]string{
 	"serve": "agui_writer", "import": "agui_writer", "stop": "agui_writer", "session put": "agui_writer", "session rm": "agui_writer", "threads set": "agui_writer",
-	"consumers move": "agui_writer", "consumers rm": "agui_writer",
-	"compact": "agui_worker", "reap": "agui_worker", "repack": "agui_worker", "project": "agui_worker", "worker": "agui_worker",
+	"feed consumers move": "agui_writer", "feed consumers rm": "agui_writer",
+	"job": "agui_worker", "worker": "agui_worker",
 	"archive": "agui_maintainer", "unarchive": "agui_maintainer", "retention set": "agui_maintainer", "retention rm": "agui_maintainer", "retention apply": "agui_maintainer",
-	"webhook add": "agui_maintainer", "webhook ls": "agui_maintainer", "webhook rm": "agui_maintainer", "webhook enable": "agui_maintainer",
-	"webhook disable": "agui_maintainer", "webhook test": "agui_maintainer", "webhook failures": "agui_maintainer", "webhook retry": "agui_maintainer",
-	"webhook drop": "agui_maintainer", "webhook rotate": "agui_maintainer", "webhook take-over": "agui_maintainer",
-	"hold set": "agui_maintainer", "hold lift": "agui_maintainer", "erase": "agui_maintainer", "allow": "agui_maintainer",
+	"webhook": "agui_maintainer",
+	"erase":   "agui_maintainer", "retention allow": "agui_maintainer",
 }
 
 // roleOfFlag is the role that a command needs with a flag.
 var roleOfFlag = map[string]string{
-	"verify --repair": "agui_maintainer", "project --rebuild": "agui_maintainer", "search --enable": "agui_maintainer", "search --disable": "agui_maintainer",
-	"feed --consumer": "agui_writer",
+	"verify --repair": "agui_maintainer", "job --rebuild": "agui_maintainer", "search --enable": "agui_maintainer", "search --disable": "agui_maintainer",
+	"feed --consumer": "agui_writer", "retention hold --reason": "agui_maintainer", "retention hold --lift": "agui_maintainer",
 }
 
 // permissionError is a missing privilege with the advice how to grant it.
@@ -85,7 +83,8 @@ func adviseAt(command *cobra.Command, databaseURL string, err error) error {
 	if path == "migrate up" || path == "migrate down" || path == "demo" || path == "dev" {
 		return &permissionError{err, adviceForOwner(ctx, connection)}
 	}
-	role := cmp.Or(roleOfCommand[path], "agui_reader")
+	group, _, _ := strings.Cut(path, " ")
+	role := cmp.Or(roleOfCommand[path], roleOfCommand[group], "agui_reader")
 	command.Flags().Visit(func(flag *pflag.Flag) { role = cmp.Or(roleOfFlag[path+" --"+flag.Name], role) })
 	if advice := adviceForRole(ctx, connection, role); advice != "" {
 		return &permissionError{err, advice}

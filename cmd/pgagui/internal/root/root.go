@@ -58,7 +58,11 @@ func Run(ctx context.Context, arguments []string, in io.Reader, out, messages io
 		p.Out = printable.NewWriter(p.Terminal)
 	}
 	root := Command(p.Program)
-	root.SetArgs(arguments)
+	hints := io.Discard // cron would mail them
+	if p.MessageTerminal != nil {
+		hints = p.Messages
+	}
+	root.SetArgs(withNewName(root, arguments, hints))
 	root.SetIn(in)
 	root.SetOut(p.Out)
 	root.SetErr(p.Messages)
@@ -121,6 +125,7 @@ such as \u001b. "pgagui help exit-codes" explains the exit codes.`,
 	for _, commands := range groups {
 		root.AddCommand(commands(p)...)
 	}
+	addOldNames(root)
 	root.AddCommand(cli.ConnectionTopic(), cli.ExitCodesTopic(), cli.ScopesTopic())
 	(&program{p}).completeIDs(root)
 	root.InitDefaultHelpCmd()

@@ -47,7 +47,7 @@ func (w *WebhookFlags) Options() (options jobs.WebhookOptions, err error) {
 // CompactFlags are the flags about compaction, which compact and worker share.
 type CompactFlags struct {
 	Workers   int
-	olderThan time.Duration
+	OlderThan time.Duration
 	Running   bool
 	every     int
 }
@@ -55,7 +55,7 @@ type CompactFlags struct {
 // AddFlags adds the flags.
 func (c *CompactFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Workers, "workers", min(4, runtime.NumCPU()), "`number` of threads to compact in parallel, each on its own connection")
-	flags.Var((*cli.Age)(&c.olderThan), "older-than", "compact only runs that ended at least this long ago, for example 30m or 12h")
+	flags.Var((*cli.Age)(&c.OlderThan), "older-than", "compact only runs that ended at least this long ago, for example 30m or 12h")
 	flags.BoolVar(&c.Running, "running", c.Running, "also write snapshots of long runs in progress")
 	flags.IntVar(&c.every, "every", 1000, "with --running: `number` of events between two snapshots of a run")
 }
@@ -70,7 +70,7 @@ func (c *CompactFlags) Check() error {
 
 // Options returns the options of the job.
 func (c *CompactFlags) Options() jobs.CompactOptions {
-	options := jobs.CompactOptions{Workers: c.Workers, OlderThan: c.olderThan}
+	options := jobs.CompactOptions{Workers: c.Workers, OlderThan: c.OlderThan}
 	if c.Running {
 		options.RunningEvery = c.every
 	}

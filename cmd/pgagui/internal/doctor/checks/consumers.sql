@@ -10,8 +10,8 @@ select
     ) as problem,
     format(
         case
-            when place.is_lost then 'pgagui consumers move %s %s makes it begin again'
-            else 'start what reads it; if nothing does any more, pgagui consumers rm %s %s'
+            when place.is_lost then 'pgagui feed consumers move %s %s makes it begin again'
+            else 'start what reads it; if nothing does any more, pgagui feed consumers rm %s %s'
         end,
         place.consumer, coalesce('--scope ' || quote_literal(place.scope), '--all-scopes')
     ) as advice

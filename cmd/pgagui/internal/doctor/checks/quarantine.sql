@@ -13,8 +13,8 @@ select
         ': ' || quarantine.error
     ) as problem,
     case quarantine.cause
-        when 'run' then 'pgagui verify THREAD says whether the log is damaged; once the cause is gone: pgagui compact --retry, pgagui repack --retry'
-        else 'the run can be read; the logs of PostgreSQL and of the machine say what ended the job. To retry now: pgagui compact --retry, pgagui repack --retry'
+        when 'run' then 'pgagui verify THREAD says whether the log is damaged; once the cause is gone: pgagui job compact --retry, pgagui job repack --retry'
+        else 'the run can be read; the logs of PostgreSQL and of the machine say what ended the job. To retry now: pgagui job compact --retry, pgagui job repack --retry'
     end as advice
 from agui.quarantine as quarantine
 order by quarantine.cause desc, quarantine.failed_at

@@ -12,9 +12,9 @@ select
     ) as problem,
     format(
         case
-            when state.is_elsewhere then 'if this database has replaced the other one, pgagui webhook take-over %1$s; if not, pgagui webhook disable %1$s'
-            when state.disabled_because is not null then 'pgagui webhook enable %1$s, or pgagui webhook rm %1$s'
-            else 'pgagui webhook failures %1$s says why; then pgagui webhook retry %1$s, or drop'
+            when state.is_elsewhere then 'if this database has replaced the other one, pgagui webhook take-over %1$s; if not, pgagui webhook set %1$s --enabled=false'
+            when state.disabled_because is not null then 'pgagui webhook set %1$s --enabled, or pgagui webhook rm %1$s'
+            else 'pgagui webhook failures %1$s says why; then pgagui webhook failures %1$s --retry, or --drop'
         end,
         state.name
     ) as advice
