@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,38 +26,16 @@ const sqlcHeader = `-- The schema agui as sqlc (https://sqlc.dev) reads it, to b
 create schema agui;
 `
 
-// neverNull are the columns of views and types that always have a value, which a catalog does not say.
-var neverNull = map[string]string{
-	"activity":         "content",
-	"append_result":    "call_no",
-	"attachment":       "running seq events",
-	"branch":           "run_id runs status is_head",
-	"chain_head":       "scope thread_id seq hash recorded_at",
-	"checkpoint_row":   "checkpoint_no namespace checkpoint_id saved_at document",
-	"event":            "scope thread_id run_id seq type recorded_at payload thread_key",
-	"event_row":        "seq run_id type recorded_at payload",
-	"input":            "thread_key run_no input hash bytes",
-	"history_row":      "seq last_seq run_id type event_count created_at payload",
-	"keep_alive_row":   "call_no status",
-	"message_row":      "position message",
-	"model_usage":      "runs all_runs runs_without_usage",
-	"poll_row":         "thread_no",
-	"run_claim":        "run_id parallel claimed_at alive_until",
-	"run_info":         "depth run_id status first_seq started_at run_no",
-	"run_status":       "run_id status first_seq last_seq started_at alive_at is_stale",
-	"session_document": "key version saved_at",
-	"session_message":  "type payload",
-	"session_run":      "run_id events",
-	"thread_row":       "thread_id metadata archived created_at active_at is_stale runs branches cursor",
-	"subagent":         "depth subagent_run_id status run_id last_run_id first_seq last_seq event_count started_at",
-	"tool_call":        "tool_call_id status",
-	"verify_row":       "problem severity",
-}
-
 // sqlcSchema writes the declarations.
 func sqlcSchema(t *testing.T) string {
 	t.Helper()
 	pool := testdb.Pool(t)
+	always := map[string][]string{} // columns of views and types that have a value in each row, which a catalog does not say
+	for _, object := range testfile.SQLObjects(t) {
+		if columns := object.Facts["always"]; columns != "" {
+			always[strings.TrimPrefix(object.Name, "agui.")] = strings.Split(columns, ", ")
+		}
+	}
 	var text strings.Builder
 	text.WriteString(sqlcHeader)
 	rows, err := pool.Query(t.Context(), `
@@ -76,23 +55,21 @@ func sqlcSchema(t *testing.T) string {
 	var columns, types, comments []string
 	var notNull []bool
 	if _, err := pgx.ForEachRow(rows, []any{&name, &comment, &columns, &types, &notNull, &comments}, func() error {
-		known := strings.Fields(neverNull[name])
+		for _, column := range always[name] {
+			if !slices.Contains(columns, column) {
+				t.Errorf("agui.%s has no column %s", name, column)
+			}
+		}
 		var list, about []string
 		for i, column := range columns {
 			declared := "    " + pgx.Identifier{column}.Sanitize() + " " + types[i]
-			if notNull[i] || len(known) > 0 && known[0] == column {
+			if notNull[i] || slices.Contains(always[name], column) {
 				declared += " not null"
-			}
-			if len(known) > 0 && known[0] == column {
-				known = known[1:]
 			}
 			list = append(list, declared)
 			if comments[i] != "" {
 				about = append(about, fmt.Sprintf("comment on column agui.%s.%s is %s;\n", name, pgx.Identifier{column}.Sanitize(), quotedSQL(comments[i])))
 			}
-		}
-		if len(known) > 0 {
-			t.Errorf("neverNull: agui.%s has no column %s there", name, known[0])
 		}
 		fmt.Fprintf(&text, "\ncreate table agui.%s (\n%s\n);\ncomment on table agui.%s is %s;\n%s", name, strings.Join(list, ",\n"), name, quotedSQL(comment), strings.Join(about, ""))
 		return nil

@@ -21,14 +21,14 @@ type Object struct {
 	Name string // agui.append
 	Area string // api/append
 	Text string // the comment directly above its statement, the statement and those about it
-	// Facts is what the comment says as "-- role: writer; route: threads". README.md explains what there is to say.
+	// Facts is what the comment says, as "-- role: writer; route: threads". README.md explains what there is to say.
 	Facts map[string]string
 }
 
 var (
 	created = regexp.MustCompile(`(?m)^((?:--.*\n)*)create (?:or replace )?(?:function|procedure|aggregate|view|type|domain) (agui(?:_internal)?\.\w+)`)
 	facts   = regexp.MustCompile(`(?m)^-- ((?:\w+: [^;\n]+(?:; |$))+)$`)
-	known   = []string{"role", "check", "route", "never"}
+	known   = []string{"role", "check", "route", "never", "always"}
 )
 
 // Objects returns the objects of the sources in files.

@@ -1,5 +1,6 @@
 -- The casts change nothing. Tools that read the definition, such as sqlc, take the column types
 -- from them.
+-- always: scope, thread_id, run_id, seq, type, recorded_at, payload, thread_key
 create or replace view agui.event with (security_invoker = true) as
 select
     thread.scope,

@@ -1,3 +1,4 @@
+-- always: content
 create type agui.activity as (
     message_id    text,
     activity_type text,
@@ -13,6 +14,7 @@ comment on type agui.activity is
     'An activity of a conversation: its id, type and content, the run that began it, and the seq '
     'and time of its first and last event.';
 
+-- always: call_no
 create type agui.append_result as (
     call_no     int,
     last_seq    bigint,
@@ -30,6 +32,7 @@ comment on type agui.append_result is
     'the events were recorded, if they continue a run in progress and all of them are new; '
     'otherwise null.';
 
+-- always: running, seq, events
 create type agui.attachment as (
     run_id      text,
     status      text,
@@ -68,6 +71,7 @@ comment on type agui.attachment_row is
     'message, and what the part says of itself: type (image, audio, video, document, binary), type '
     'of media, and name of the file (null: none). bytes: size of the decoded data.';
 
+-- always: run_id, runs, status, is_head
 create type agui.branch as (
     run_id      text,
     runs        int,
@@ -82,6 +86,7 @@ comment on type agui.branch is
     'it shares with another branch (null: none), the status and last seq of its last run, and '
     'whether its last run is the head, from which a new run without a parent continues.';
 
+-- always: scope, thread_id, seq, hash, recorded_at
 create type agui.chain_head as (
     scope     text,
     thread_id text,
@@ -158,6 +163,7 @@ comment on type agui.checkpoint_content is
     'none). run_id: the run of the log that the graph was working on (null: none was named). cursor: '
     'the place of the checkpoint in a list, for agui.checkpoint_contents.';
 
+-- always: checkpoint_no, namespace, checkpoint_id, saved_at, document
 create type agui.checkpoint_row as (
     checkpoint_no bigint,
     namespace     text,
@@ -240,6 +246,7 @@ comment on type agui.error_row is
     'agui.tool_fact, which error_message has. tool: the name of its function; null: neither the run '
     'nor its parent made the call. Texts are up to 1,000 characters.';
 
+-- always: seq, run_id, type, recorded_at, payload
 create type agui.event_row as (
     seq         bigint,
     run_id      text,
@@ -273,6 +280,7 @@ comment on type agui.found_text is
     'agui.search takes to go on behind it. searched_to: so many match that only the newest were ranked, '
     'back to this time; null: all were.';
 
+-- always: seq, last_seq, run_id, type, event_count, created_at, payload
 create type agui.history_row as (
     seq          bigint,
     last_seq     bigint,
@@ -307,6 +315,7 @@ comment on type agui.interrupt_row is
     'expired, whether that time has passed, so that a client can no longer answer it but only cancel '
     'it; and the interrupt as the agent sent it.';
 
+-- always: call_no, status
 create type agui.keep_alive_row as (
     call_no           int,
     status            text,
@@ -344,6 +353,7 @@ comment on type agui.lag_row is
     'a queue was longer than the part of it that was read, so that runs_to_compact or '
     'runs_to_repack are at least as shown.';
 
+-- always: position, message
 create type agui.message_row as (
     "position" int,
     message_id text,
@@ -355,6 +365,7 @@ comment on type agui.message_row is
     'A message of a conversation: its position (from 1), its id and role (null if it has none), '
     'and the message in the form that AG-UI clients use.';
 
+-- always: runs, all_runs, runs_without_usage
 create type agui.model_usage as (
     provider                 text,
     model                    text,
@@ -401,6 +412,7 @@ comment on type agui.placed_message is
     'startedAt, updatedAt}; null: none. A result is a message with a place of its own. cursor: to '
     'continue before the message.';
 
+-- always: thread_no
 create type agui.poll_row as (
     thread_no   int,
     run_id      text,
@@ -423,6 +435,7 @@ comment on type agui.poll_row is
     'UI012 another thread has the same key, UI017 the log was rewound, UI014 the thread was '
     'erased, UI027 another node of the cluster has it. A row with only thread_no says that the thread has more events than fit.';
 
+-- always: run_id, parallel, claimed_at, alive_until
 create type agui.run_claim as (
     run_id        text,
     parent_run_id text,
@@ -436,6 +449,7 @@ comment on type agui.run_claim is
     'none), whether it may begin while others are in progress, and when the lease of the claim '
     'ends if agui.keep_alive does not renew it.';
 
+-- always: depth, run_id, status, first_seq, started_at, run_no
 create type agui.run_info as (
     depth         int,
     run_id        text,
@@ -483,6 +497,7 @@ comment on type agui.run_row is
     'them. The columns from error_code to cut_off_reason say why it ended so, as in agui.run_info. '
     'cursor: the position of the run in lists, from which agui.list_runs continues.';
 
+-- always: run_id, status, first_seq, last_seq, started_at, alive_at, is_stale
 create type agui.run_status as (
     run_id            text,
     parent_run_id     text,
@@ -509,6 +524,7 @@ comment on type agui.run_status is
     'sends heartbeats, as a recorder does; the time and reason of a stop request; and the reason why '
     'it was ended on behalf of its writer, if it was; code and message of the RUN_ERROR that ended it.';
 
+-- always: key, version, saved_at
 create type agui.session_document as (
     key      text,
     run_id   text,
@@ -522,6 +538,7 @@ comment on type agui.session_document is
     'thread itself), its version, the time when it was saved, and its document, byte for byte. A '
     'null document records a removal.';
 
+-- always: type, payload
 create type agui.session_message as (
     seq        bigint,
     type       text,
@@ -537,6 +554,7 @@ comment on type agui.session_message is
     'code}. seq, run_id and created_at are those of the event that brought it. message_id is the '
     'AG-UI message that it is, or is a part of.';
 
+-- always: run_id, events
 create type agui.session_run as (
     run_id text,
     events json
@@ -578,6 +596,7 @@ comment on type agui.stats_row is
     'erased_threads: those whose erasure was not lifted. is_exact: false if counts other than '
     'running_runs are estimates.';
 
+-- always: depth, subagent_run_id, status, run_id, last_run_id, first_seq, last_seq, event_count, started_at
 create type agui.subagent as (
     depth                  int,
     subagent_run_id        text,
@@ -625,6 +644,7 @@ comment on type agui.thread_page_row is
     'because 10,000 threads were examined, the active_at of the last one, so that a user can see '
     'how far back a search went; else null.';
 
+-- always: thread_id, metadata, archived, created_at, active_at, is_stale, runs, branches, cursor
 create type agui.thread_row as (
     thread_id   text,
     title       text,
@@ -654,6 +674,7 @@ comment on type agui.thread_row is
     'how many there are. cursor: the position of the thread in lists, from which agui.threads '
     'continues. The last four columns say why the head ended so, as in agui.run_info.';
 
+-- always: tool_call_id, status
 create type agui.tool_call as (
     tool_call_id      text,
     name              text,
@@ -678,6 +699,7 @@ comment on type agui.tool_call is
     'before the arguments were complete, and there is no result). ended_at: when the result '
     'arrived or the call was cut off.';
 
+-- always: problem, severity
 create type agui.verify_row as (
     run_id   text,
     problem  text,

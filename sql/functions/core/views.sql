@@ -1,5 +1,6 @@
 -- The casts change nothing. Tools that read the definition, such as sqlc, take the column types from
 -- them.
+-- always: thread_key, run_no, input, hash, bytes
 create or replace view agui.input with (security_invoker = true) as
 select
     stored.thread_key,
