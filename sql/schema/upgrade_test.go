@@ -413,7 +413,7 @@ func (w *writer) work(ctx context.Context, pool *pgxpool.Pool, stop *atomic.Bool
 	if w.failure = call(`[{"type":"RUN_STARTED"}]`); w.failure != nil {
 		return
 	}
-	tick := time.Tick(20 * time.Millisecond) // as a model
+	tick := time.Tick(5 * time.Millisecond) // as a model
 	for !stop.Load() && w.failure == nil {
 		<-tick
 		w.failure = call(fmt.Sprintf(`[{"type":"CUSTOM","name":"n","value":%d}]`, w.written))
@@ -443,7 +443,7 @@ func (f *follower) follow(ctx context.Context, store *pgagui.Store, thread strin
 
 // keepCompacting appends short runs, and compacts them in turns with the procedure and the job in Go. It returns how many it compacted.
 func keepCompacting(t *testing.T, pool *pgxpool.Pool, stop *atomic.Bool) (compacted int) {
-	tick := time.Tick(20 * time.Millisecond)
+	tick := time.Tick(5 * time.Millisecond)
 	for n := 0; !stop.Load(); n++ {
 		<-tick
 		_, err := pool.Exec(t.Context(), `select agui.append('writer of runs', $1, '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]', 0)`, fmt.Sprint(n))
