@@ -235,15 +235,15 @@ func podProblems(p pod) (found []string) {
 		if container.Lifecycle != nil && container.Lifecycle.PreStop != nil && container.Lifecycle.PreStop.Sleep != nil {
 			stops = time.Duration(container.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 		}
-		switch container.Args[0] {
-		case "serve":
+		switch name := container.Args[0]; {
+		case name == "serve":
 			needed = shutdownTimeout
 			check(stops > 0, "load balancers send requests to a pod that ends")
 			check(probes(container, container.ReadinessProbe, "/readyz"), "no readiness probe")
 			check(probes(container, container.LivenessProbe, "/healthz"), "no liveness probe, or one that depends on the database")
-		case "worker":
+		case name == "worker":
 			check(probes(container, container.LivenessProbe, "/metrics"), "no liveness probe")
-		case "reap":
+		case name == "job" && container.Args[1] == "reap":
 			needed = 0 // each run is a transaction of its own
 		}
 		seconds := p.spec.TerminationGracePeriodSeconds
