@@ -82,22 +82,17 @@ type reading struct {
 	counts bool     // whether its rows count in held
 }
 
-// readingOf returns what the rows of a request count in. nil: they do not count.
-func readingOf(ctx context.Context) *Holding {
-	if now, _ := ctx.Value(readingKey{}).(reading); now.counts {
-		return now.held
-	}
-	return nil
+func readingOf(ctx context.Context) reading {
+	of, _ := ctx.Value(readingKey{}).(reading)
+	return of
 }
 
-// InPages returns the context for reads of a request that go through a log and keep little of it. Their rows do not count: the request
-// holds what it has in memory at a time. Each statement has the time limit of the request.
-func InPages(ctx context.Context) context.Context {
-	now, _ := ctx.Value(readingKey{}).(reading)
-	if now.held != nil {
-		now.held.Release()
+// counted returns what the rows count in. nil: they do not count.
+func (r reading) counted() *Holding {
+	if r.counts {
+		return r.held
 	}
-	return context.WithValue(ctx, readingKey{}, reading{held: now.held})
+	return nil
 }
 
 // leastRate is how fast a client must accept an answer, in bytes a second.
@@ -106,7 +101,7 @@ const leastRate = 64 << 10
 // Answer lets write answer a request with so many bytes, or with what the request has read if that is more. It takes memory for them, beside none that the request has for what it has
 // read: that is what is written. write has so much time as the slowest of clients may take.
 func (d *Door) Answer(w http.ResponseWriter, r *http.Request, size int, write func()) error {
-	held := readingOf(r.Context())
+	held := readingOf(r.Context()).counted()
 	if held == nil {
 		held = d.Memory.Hold(r.Context())
 		defer held.Release()
@@ -133,9 +128,15 @@ func (d *Door) TimeToWrite(size int) time.Duration {
 
 // Streaming returns the context of a request whose answer is a stream. It gives back what the request has read so far, and nothing
 // counts that it reads from then on: a stream holds a part of it at a time, and counts that itself.
-func Streaming(ctx context.Context) context.Context {
-	if held := readingOf(ctx); held != nil {
-		held.Release()
+func Streaming(ctx context.Context) context.Context { return uncounted(ctx, nil) }
+
+// InPages is Streaming for a request that goes through a log and keeps little of it, before it answers: each of its statements has the
+// time limit of the request.
+func InPages(ctx context.Context) context.Context { return uncounted(ctx, readingOf(ctx).held) }
+
+func uncounted(ctx context.Context, held *Holding) context.Context {
+	if before := readingOf(ctx).counted(); before != nil {
+		before.Release()
 	}
-	return context.WithValue(ctx, readingKey{}, reading{})
+	return context.WithValue(ctx, readingKey{}, reading{held: held})
 }

@@ -47,17 +47,15 @@ func (g guarded) begin(ctx context.Context) (statement context.Context, held *Ho
 			return ctx, nil, nil, err
 		}
 	}
-	var now reading
+	var of reading
 	if g.counts {
-		now, _ = ctx.Value(readingKey{}).(reading)
+		of = readingOf(ctx)
 	}
-	if now.counts {
-		held = now.held
-	}
-	if now.held == nil || now.held.StatementTime <= 0 {
+	held = of.counted()
+	if of.held == nil || of.held.StatementTime <= 0 {
 		return ctx, held, sync.OnceFunc(release), nil
 	}
-	statement, cancel := context.WithTimeoutCause(ctx, now.held.StatementTime, errTooLong)
+	statement, cancel := context.WithTimeoutCause(ctx, of.held.StatementTime, errTooLong)
 	return statement, held, sync.OnceFunc(func() {
 		cancel()
 		release()
