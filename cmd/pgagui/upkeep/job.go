@@ -3,6 +3,7 @@ package upkeep
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,10 +23,11 @@ func (p *program) jobCommand() *cobra.Command {
 		maxTime, grace         time.Duration
 		repack, retry, rebuild bool
 	)
+	const expected = "compact, project, reap or repack"
 	names := []string{"compact", "project", "reap", "repack"}
 	command := &cobra.Command{
 		Use:   "job NAME",
-		Short: "Run a maintenance job once: compact, project, reap or repack",
+		Short: "Run a maintenance job once: " + expected,
 		Long: `Runs a job on the threads of all scopes. "pgagui worker" runs all of them on schedules.
 
   compact   folds every ended run that has not been compacted, oldest first, and keeps the snapshots
@@ -78,25 +80,26 @@ With --json the result is one line. That of compact has these members:
 		ValidArgs: names,
 		Args: func(command *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 || !slices.Contains(names, arguments[0]) {
-				return fmt.Errorf("expected one job: compact, project, reap or repack")
+				return errors.New("expected one job: " + expected)
 			}
 			return nil
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
 			name, ctx := arguments[0], command.Context()
 			isCompact := name == "compact"
-			err := cmp.Or(
-				how.Check(),
+			if err := cmp.Or(
 				cli.GoesWith(command, "compact", isCompact, "workers", "running", "every", "repack", "grace"),
 				cli.GoesWith(command, "compact and repack", isCompact || name == "repack", "older-than"),
 				cli.GoesWith(command, "project", name == "project", "rebuild"),
 				cli.GoesWith(command, "compact, reap and repack", name != "project", "limit"),
-			)
-			if err == nil && (limit < 0 || maxTime < 0 || grace < 0 || how.OlderThan < 0) {
-				err = fmt.Errorf("--limit, --max-time, --grace and --older-than must not be negative")
+			); err != nil {
+				return err
 			}
-			if err != nil {
+			if err := how.Check(); err != nil {
 				return cli.WrongUsage(command, err.Error())
+			}
+			if limit < 0 || maxTime < 0 || grace < 0 || how.OlderThan < 0 {
+				return cli.WrongUsage(command, "--limit, --max-time, --grace and --older-than must not be negative")
 			}
 			if isCompact {
 				options := how.Options()
