@@ -830,31 +830,19 @@ func TestReadsOfYoungTablesAreLinear(t *testing.T) {
 				input => format('{"messages":[{"id":"u%s","role":"user","content":"%s"}]}', n, repeat('x', 5000))::json)
 			from generate_series(1, $2::int) as n`, thread, runs)
 	}
-	// Arguments without a default.
-	values := map[string]string{
-		"run_id": `'r7'`, "run_a": `'r7'`, "run_b": `'r9'`, "message_id": `'m7'`, "key": `'k'`, "channels": `'{}'`, "messages": `'[]'`, "n": "1",
-	}
-	calls := testdb.List[string](t, pool, `
-		select format('select * from %s(thread_id => $1', oid::regproc) || coalesce(string_agg(', ' || name, ',' order by place), '') from (
-			select routine.oid, argument.name, argument.place
-			from pg_proc as routine
-			left join lateral unnest(routine.proargnames[2 : pronargs - pronargdefaults]) with ordinality as argument (name, place) on true
-			where pronamespace = 'agui'::regnamespace and prokind = 'f' and provolatile <> 'v' and proargnames[1] = 'thread_id'
-		) as argument
-		group by oid order by 1`)
-	if len(calls) < 30 {
+	calls := callsOf(t, pool, map[string]string{
+		"thread_id": "$1", "run_id": `'r7'`, "run_a": `'r7'`, "run_b": `'r9'`, "message_id": `'m7'`, "channels": `'{}'`, "messages": `'[]'`,
+	}, func(f *publicFunction) bool {
+		if len(f.Required) == 0 {
+			f.Required = []string{"thread_id"}
+		}
+		return f.Kind == "f" && f.Volatility != "v" && len(f.Arguments) > 0 && f.Arguments[0] == "thread_id"
+	})
+	if len(calls) < 45 {
 		t.Fatalf("%d functions read threads", len(calls))
 	}
 	compare := func(when string) {
 		for _, call := range calls {
-			name, arguments, _ := strings.Cut(call, "$1")
-			statement := name + "$1"
-			for _, argument := range strings.Fields(strings.ReplaceAll(arguments, ",", " ")) {
-				if values[argument] == "" {
-					t.Fatalf("%s: the test has no value for %s", call, argument)
-				}
-				statement += ", " + argument + " => " + values[argument]
-			}
 			var rows [2]int64
 			for i, thread := range []string{"few", "many"} {
 				tx := testdb.Begin(t, pool)
@@ -862,15 +850,15 @@ func TestReadsOfYoungTablesAreLinear(t *testing.T) {
 					return testdb.Ask[int64](t, tx, `select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_xact_user_tables`)
 				}
 				before := count()
-				if _, err := tx.Exec(t.Context(), statement+")", thread); err != nil && !strings.Contains(err.Error(), "(SQLSTATE UI") {
-					t.Fatalf("%s: %v", statement, err)
+				if _, err := tx.Exec(t.Context(), `select * from `+call, thread); err != nil && !strings.Contains(err.Error(), "(SQLSTATE UI") {
+					t.Fatalf("%s: %v", call, err)
 				} else if err == nil {
 					rows[i] = count() - before
 				}
 				tx.Rollback(t.Context())
 			}
 			if most := 2 * times * max(rows[0], 2*size); rows[1] > most {
-				t.Errorf("%s: %s reads %d rows of a thread, and %d of one that is %d times as long", when, statement, rows[0], rows[1], times)
+				t.Errorf("%s: %s reads %d rows of a thread, and %d of one that is %d times as long", when, call, rows[0], rows[1], times)
 			}
 		}
 	}

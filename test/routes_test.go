@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/routes"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -33,46 +34,17 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 		"sessions": `json_build_array(json_build_object('threadId', %s, 'state', json_build_object('k', 1)))`,
 		"events":   `'[{"type":"RUN_STARTED"}]'`, "channel_values": `'[1]'`, "status": `422`,
 	}
-	ofType := map[string]string{"text": `'r'`, "text[]": `'{r}'`, "integer": `1`, "bigint": `1`, "bigint[]": `'{0}'`, "json": `'{}'`, "bytea": `'x'`,
-		"json[]": `array['[{"type":"RUN_STARTED"}]']::json[]`}
-	rows, err := a.Query(ctx, `
-		select proname::text, proargnames[: pronargs - pronargdefaults], array(select format_type(type, null) from unnest(proargtypes::oid[]) as type)
-		from pg_proc where pronamespace = 'agui'::regnamespace`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls := map[string]string{}
 	all, err := routes.Of()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var name string
-	var arguments, types []string
-	if _, err := pgx.ForEachRow(rows, []any{&name, &arguments, &types}, func() error {
-		route := all[name]
-		if route.By != routes.Thread && route.By != routes.Threads && route.By != routes.ThreadIfNamed {
-			return nil
+	calls := callsOf(t, a, values, func(f *publicFunction) bool {
+		by := all[f.Name].By
+		if by == routes.ThreadIfNamed {
+			f.Required = append(f.Required, "thread_id")
 		}
-		if route.By == routes.ThreadIfNamed {
-			arguments = append(arguments, "thread_id")
-		}
-		var given []string
-		for i, argument := range arguments {
-			value := values[argument]
-			if value == "" || strings.HasSuffix(types[i], "json[]") {
-				value = ofType[types[i]]
-			}
-			if value == "" {
-				t.Errorf("agui.%s: no value for %s", name, argument)
-			}
-			given = append(given, argument+" => "+value)
-		}
-		calls[name] = fmt.Sprintf("agui.%s(%s)", name, strings.Join(given, ", "))
-		arguments, types = nil, nil
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+		return by == routes.Thread || by == routes.Threads || by == routes.ThreadIfNamed
+	})
 	if len(calls) < 60 {
 		t.Fatalf("only %d functions name threads", len(calls))
 	}
@@ -202,4 +174,48 @@ This page is written from the sources of the functions. A test compares it with 
 		fmt.Fprintf(&page, "| `%s` | %s | %s |\n", name, route.By, front)
 	}
 	testfile.Golden(t, "../docs/reference/routes.md", page.String())
+}
+
+// publicFunction is a function or procedure of the schema agui.
+type publicFunction struct {
+	Name, Kind, Volatility string // as in pg_proc
+	Arguments, Types       []string
+	Required               []string // the arguments that a call names: those without a default
+}
+
+// callsOf returns a call of each wanted function by its name, with a value for each required argument: by the name of that, or else by its type.
+func callsOf(t testing.TB, pool *pgxpool.Pool, values map[string]string, isWanted func(*publicFunction) bool) map[string]string {
+	t.Helper()
+	ofType := map[string]string{"text": `'r'`, "text[]": `'{r}'`, "integer": `1`, "bigint": `1`, "bigint[]": `'{0}'`, "json": `'{}'`, "bytea": `'x'`,
+		"json[]": `array['[{"type":"RUN_STARTED"}]']::json[]`}
+	rows, err := pool.Query(t.Context(), `
+		select proname::text, prokind::text, provolatile::text, coalesce(proargnames[: pronargs], '{}'),
+			array(select format_type(type, null) from unnest(proargtypes::oid[]) as type), coalesce(proargnames[: pronargs - pronargdefaults], '{}')
+		from pg_proc where pronamespace = 'agui'::regnamespace`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[publicFunction])
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := map[string]string{}
+	for _, f := range functions {
+		if !isWanted(f) {
+			continue
+		}
+		var given []string
+		for i, argument := range f.Required {
+			value := values[argument]
+			if value == "" || strings.HasSuffix(f.Types[i], "json[]") {
+				value = ofType[f.Types[i]]
+			}
+			if value == "" {
+				t.Errorf("agui.%s: no value for %s", f.Name, argument)
+			}
+			given = append(given, argument+" => "+value)
+		}
+		calls[f.Name] = fmt.Sprintf("agui.%s(%s)", f.Name, strings.Join(given, ", "))
+	}
+	return calls
 }
