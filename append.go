@@ -203,3 +203,15 @@ func parentOf(parentRunID string, noParent bool) *string {
 	}
 	return orNull(parentRunID)
 }
+
+// Settle compacts what has ended in a thread, so that its next reload is fast before the compaction
+// job runs. Call it behind the end of a run, outside of the transaction that appends; a Recorder
+// does. It does one bounded step, which appends do not wait for. isDone is false if more is left, or
+// if another transaction holds the thread: the next call or the job does the rest. What is too small
+// to be worth a step is left to the job.
+//
+// Errors: ErrFoldLimit, ErrKeyCollision. Nothing has changed then.
+func (s *Store) Settle(ctx context.Context, threadID string) (isDone bool, err error) {
+	isDone, err = s.of(threadID).Settle(ctx, db.SettleParams{ThreadID: threadID, Scope: s.scope})
+	return isDone, ErrorOf(err)
+}

@@ -114,7 +114,10 @@ type RecorderStats struct {
 // role needs agui_recorder alone, and ends runs and releases claims on the pool of the Store, in the
 // scope of the recording.
 //
-// A recorder takes up to two connections of the pool, one more for each run whose thread another
+// Behind the end of a run the recorder calls Store.Settle, for one thread after the other, so that
+// the next reload does not wait for a job.
+//
+// A recorder takes up to three connections of the pool, one more for each run whose thread another
 // transaction has locked, and up to four for runs with events that are too large or too slow to
 // share a call.
 type Recorder struct {
@@ -125,12 +128,21 @@ type Recorder struct {
 	mu       sync.Mutex // guards what follows, and some fields of all recordings
 	open     map[*Recording]struct{}
 	isClosed bool
+
+	toSettle     []live.Key         // threads with a run that has ended
+	settled      chan struct{}      // closed when the queue is empty; nil: it is
+	settling     context.Context    // of the calls of Settle
+	stopSettling context.CancelFunc // makes the rest of the queue fail at once
 }
+
+// maxToSettle bounds the threads that wait to be settled. Jobs compact those beyond it.
+const maxToSettle = 256
 
 // NewRecorder returns a Recorder for the threads of the Store's scope. config may be nil. The
 // caller must close it. The Store must be on a pool: otherwise Recorder.Begin returns ErrNeedsPool.
 func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 	r := &Recorder{store: s, open: map[*Recording]struct{}{}}
+	r.settling, r.stopSettling = context.WithCancel(context.Background())
 	if config != nil {
 		r.config = *config
 	}
@@ -148,6 +160,42 @@ func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 		r.sender.Start()
 	}
 	return r
+}
+
+// settleLater puts a thread in which a run has ended into the queue to be settled, unless it is full.
+// r.mu is held.
+func (r *Recorder) settleLater(thread live.Key) {
+	if len(r.toSettle) < maxToSettle {
+		r.toSettle = append(r.toSettle, thread)
+	}
+	if r.settled == nil {
+		settled := make(chan struct{})
+		r.settled = settled
+		go panics.Task(r.config.Logger, func() { r.settle(settled) }, nil)()
+	}
+}
+
+// settle settles the threads of the queue, one after the other, until it is empty. Then it closes
+// settled. What fails is left to the jobs, which note it.
+func (r *Recorder) settle(settled chan<- struct{}) {
+	defer close(settled)
+	for {
+		r.mu.Lock()
+		if len(r.toSettle) == 0 {
+			r.settled = nil
+			r.mu.Unlock()
+			return
+		}
+		thread := r.toSettle[0]
+		r.toSettle = r.toSettle[1:]
+		r.mu.Unlock()
+		ctx, cancel := context.WithTimeout(r.settling, cmp.Or(r.config.CallTimeout, 30*time.Second))
+		_, err := r.store.InScope(thread.Scope).Settle(ctx, thread.ThreadID)
+		cancel()
+		if err != nil {
+			cmp.Or(r.config.Logger, slog.Default()).Debug("pgagui: a thread is left to the compaction job", "thread", thread.ThreadID, "error", err)
+		}
+	}
 }
 
 // claimed is the status, in the answer to a heartbeat, of a run that is claimed and has not begun.
@@ -172,9 +220,10 @@ func signalOf(run *live.Run, answer db.KeepAliveRow) (failure, stop error) {
 // Stats returns the counters of the recorder.
 func (r *Recorder) Stats() RecorderStats { return RecorderStats(r.sender.Stats()) }
 
-// Close closes all recordings at once, as Recording.Close does, and ends the recorder. If ctx ends
-// first, the error names the runs with events that are not stored; Recording.Unstored returns them.
-// A second call ends those runs in the log, and returns the error again.
+// Close closes all recordings at once, as Recording.Close does, settles their threads, and ends the
+// recorder. If ctx ends first, the error names the runs with events that are not stored;
+// Recording.Unstored returns them. A second call ends those runs in the log, and returns the error
+// again.
 //
 // Close returns the errors that ended recordings early, except those that a method of the recording
 // has returned already. A ctx that had ended before the call does not count: see
@@ -199,6 +248,17 @@ func (r *Recorder) Close(ctx context.Context) error {
 	}
 	closing.Wait()
 	r.sender.Stop()
+	r.mu.Lock()
+	settled := r.settled
+	r.mu.Unlock()
+	if settled != nil {
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			r.stopSettling()
+			<-settled
+		}
+	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -476,6 +536,9 @@ func (r *Recording) close(ctx context.Context, abandon *AbandonOptions) error {
 	}
 	recorder.mu.Lock()
 	delete(recorder.open, r)
+	if !hasNoEvents && abandon != nil {
+		recorder.settleLater(live.Key{Scope: r.scope, ThreadID: r.ref.ThreadID})
+	}
 	recorder.mu.Unlock()
 	recorder.sender.End(r.run)
 	return failure

@@ -566,6 +566,39 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 	}
 }
 
+func TestARunThatEndedIsSettledWithoutAJob(t *testing.T) {
+	bothWays(t, aRunThatEndedIsSettledWithoutAJob)
+}
+
+func aRunThatEndedIsSettledWithoutAJob(t *testing.T, address string) {
+	pool := testdb.Connect(t, address)
+	recorder := newRecorder(t, pgagui.New(pool, nil), nil)
+	const isSettled = `select log_bytes is not null from agui.run join agui.thread using (thread_key) where thread_id = $1`
+	record := func(thread string) *pgagui.Recording {
+		recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
+		mustRecord(t, recording, started("r"))
+		for range 100 {
+			mustRecord(t, recording, fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":%q}`, strings.Repeat("text of 16 bytes", 64)))
+		}
+		return recording
+	}
+	ended := record("ended")
+	mustRecord(t, ended, finished)
+	if err := ended.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, "the thread to be settled", func() bool { return testdb.Ask[bool](t, pool, isSettled, "ended") })
+
+	// So is a run that the recorder ends because it is closed.
+	record("open")
+	if err := recorder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !testdb.Ask[bool](t, pool, isSettled, "open") {
+		t.Error("a recorder that is closed leaves a thread to the job")
+	}
+}
+
 func TestDurabilityIsTheRecorders(t *testing.T) { bothWays(t, durabilityIsTheRecorders) }
 
 func durabilityIsTheRecorders(t *testing.T, address string) {

@@ -95,7 +95,7 @@ select
     (
         select beside.input
         from pg_catalog.unnest($2::bigint[]) as place (seq)
-        join agui.run_input as beside
+        join agui.input as beside
             on beside.thread_key operator(pg_catalog.=) batch.thread_key and beside.run_no operator(pg_catalog.=) batch.run_no
         where place.seq operator(pg_catalog.>=) batch.first_seq and place.seq operator(pg_catalog.<) (batch.first_seq operator(pg_catalog.+) batch.n)
             and (select page.bytes from page) operator(pg_catalog.<=) $1::bigint
@@ -133,8 +133,8 @@ type BatchesBetweenRow struct {
 }
 
 // A page of the batches of a thread in the order of the log, with their stored sizes, and with the
-// input of the run if it is stored whole and takes effect at one of their events (input_seqs). Its text is limited to
-// page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
+// input of the run if it is not split and takes effect at one of their events (input_seqs). Its text is
+// limited to page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
 // Compaction uses the text of this query, to send it together with its writes.
 func (q *Queries) BatchesBetween(ctx context.Context, arg BatchesBetweenParams) ([]BatchesBetweenRow, error) {
 	rows, err := q.db.Query(ctx, BatchesBetween,
@@ -394,7 +394,7 @@ select
     exists (
         select
         from agui.run_input as stored
-        where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) (place).run_no and stored.skeleton is not null
+        where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) (place).run_no and stored.skeleton is not null and stored.split_at is not null
     )::boolean as in_parts
 from agui_internal.input_places($1::pg_catalog.uuid, $2::int[], $3::bigint[]) as place
 `
@@ -452,7 +452,8 @@ select
 from agui.run_input as stored
 left join lateral pg_catalog.jsonb_to_recordset(stored.sections) as section (kind pg_catalog.text, separator pg_catalog.text, part_nos int4range[])
     on section.kind operator(pg_catalog.=) 'message'
-where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) any ($2::int[]) and stored.skeleton is not null
+where stored.thread_key operator(pg_catalog.=) $1::pg_catalog.uuid and stored.run_no operator(pg_catalog.=) any ($2::int[])
+    and stored.skeleton is not null and stored.split_at is not null
 `
 
 type InputsInPartsParams struct {
@@ -763,6 +764,22 @@ func (q *Queries) RunsToCompact(ctx context.Context, arg RunsToCompactParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const Settle = `-- name: Settle :one
+select agui.settle($1::pg_catalog.text, scope => $2::pg_catalog.text)::boolean as is_done
+`
+
+type SettleParams struct {
+	ThreadID string
+	Scope    string
+}
+
+func (q *Queries) Settle(ctx context.Context, arg SettleParams) (bool, error) {
+	row := q.db.QueryRow(ctx, Settle, arg.ThreadID, arg.Scope)
+	var is_done bool
+	err := row.Scan(&is_done)
+	return is_done, err
 }
 
 const SnapshotAt = `-- name: SnapshotAt :one

@@ -21,7 +21,7 @@ var readsTables = map[string][]string{
 	"compact.sql RunsToCompact":      {"agui.message_version", "agui.run", "agui.run_input", "agui.snapshot"},
 	"compact.sql SnapshotAt":         {"agui.snapshot"},
 	"compact.sql SnapshotMessages":   {"agui.message", "agui.snapshot"},
-	"compact.sql BatchesBetween":     {"agui.batch", "agui.run", "agui.run_input"},
+	"compact.sql BatchesBetween":     {"agui.batch", "agui.input", "agui.run"},
 	"compact.sql InputPlaces":        {"agui.run_input"},
 	"compact.sql InputsInParts":      {"agui.run_input"},
 	"compact.sql InputMessages":      {"agui.input_part"},

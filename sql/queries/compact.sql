@@ -136,7 +136,7 @@ select
     exists (
         select
         from agui.run_input as stored
-        where stored.thread_key = @thread_key::uuid and stored.run_no = (place).run_no and stored.skeleton is not null
+        where stored.thread_key = @thread_key::uuid and stored.run_no = (place).run_no and stored.skeleton is not null and stored.split_at is not null
     )::boolean as in_parts
 from agui_internal.input_places(@thread_key::uuid, @run_nos::int[], @through_seqs::bigint[]) as place;
 
@@ -155,7 +155,8 @@ select
 from agui.run_input as stored
 left join lateral jsonb_to_recordset(stored.sections) as section (kind text, separator text, part_nos int4range[])
     on section.kind = 'message'
-where stored.thread_key = @thread_key::uuid and stored.run_no = any (@run_nos::int[]) and stored.skeleton is not null;
+where stored.thread_key = @thread_key::uuid and stored.run_no = any (@run_nos::int[])
+    and stored.skeleton is not null and stored.split_at is not null;
 
 -- name: InputMessages :many
 -- Messages of inputs by the numbers of their parts, with their sizes as folds count them; without the
@@ -171,8 +172,8 @@ where part.thread_key = @thread_key::uuid and part.kind = 'message' and part.par
 
 -- name: BatchesBetween :many
 -- A page of the batches of a thread in the order of the log, with their stored sizes, and with the
--- input of the run if it is stored whole and takes effect at one of their events (input_seqs). Its text is limited to
--- page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
+-- input of the run if it is not split and takes effect at one of their events (input_seqs). Its text is
+-- limited to page_bytes. A larger batch comes alone, and without events if it has more than most_bytes.
 -- Compaction uses the text of this query, to send it together with its writes.
 with page as materialized (
     select (span).last_seq::bigint as last_seq, (span).bytes::bigint as bytes, (span).has_more::boolean as has_more
@@ -192,7 +193,7 @@ select
     (
         select beside.input
         from unnest(@input_seqs::bigint[]) as place (seq)
-        join agui.run_input as beside
+        join agui.input as beside
             on beside.thread_key = batch.thread_key and beside.run_no = batch.run_no
         where place.seq >= batch.first_seq and place.seq < (batch.first_seq + batch.n)
             and (select page.bytes from page) <= @most_bytes::bigint
@@ -232,3 +233,6 @@ call agui.compact_running(@every_events::int, sqlc.narg(max_time)::interval);
 
 -- name: SplitInputs :exec
 call agui_internal.split_inputs(sqlc.narg(max_time)::interval);
+
+-- name: Settle :one
+select agui.settle(@thread_id::text, scope => @scope::text)::boolean as is_done;

@@ -409,7 +409,7 @@ comment on column agui.run_input."input" is 'The input, byte for byte; null: the
 comment on column agui.run_input."hash" is 'sha256 of the text of the input, which repeated calls are compared with. Null: a whole row of a store that did not have the column.';
 comment on column agui.run_input."bytes" is 'Size of the text of the input in bytes. Null: a whole row of a store that did not have the column.';
 comment on column agui.run_input."skeleton" is 'In parts: the pieces of the text before, between and after the sections.';
-comment on column agui.run_input."sections" is 'In parts: a JSON array of what stands between two pieces of the skeleton: {"kind", "separator", "part_nos"}. part_nos are the parts in order (agui.input_part), as an array of ranges; the separator stands between them.';
+comment on column agui.run_input."sections" is 'In parts: a JSON array of what stands between two pieces of the skeleton: {"kind", "separator", "part_nos"}. part_nos are the parts in order (agui.input_part), as an array of ranges; the separator stands between them. The kind beginning: the first messages, while the input is not split.';
 comment on column agui.run_input."part_bytes" is 'In parts: stored size in bytes of the parts that came with this input, because none before it had them.';
 comment on column agui.run_input."split_at" is 'When the input was split into parts, or found to stay whole: it is small or very large, or the parts would not give the same text. Null: not yet.';
 
@@ -1399,6 +1399,7 @@ create function agui.set_hold(thread_id text, reason text, scope text DEFAULT ''
 create function agui.set_retention(action text, older_than interval, scope text DEFAULT NULL::text) returns agui.retention language sql as '';
 create function agui.set_setting(name text, value text) returns void language sql as '';
 create function agui.set_thread(thread_id text, title text DEFAULT NULL::text, agent text DEFAULT NULL::text, archived boolean DEFAULT NULL::boolean, metadata jsonb DEFAULT NULL::jsonb, create_if_missing boolean DEFAULT false, scope text DEFAULT ''::text) returns agui.thread_row language sql as '';
+create function agui.settle(thread_id text, max_time interval DEFAULT '00:00:01'::interval, scope text DEFAULT ''::text) returns boolean language sql as '';
 create function agui.state(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.stats(exact boolean DEFAULT false) returns agui.stats_row language sql as '';
 create function agui.status(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.run_status language sql as '';

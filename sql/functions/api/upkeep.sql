@@ -769,6 +769,68 @@ comment on function agui.retry is
     'role. Returns the number of entries. '
     'Errors: UI012 another thread has the same key.';
 
+-- role: writer; route: thread
+create or replace function agui.settle(thread_id text, max_time interval default '1 second', scope text default '')
+returns boolean
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+-- As in each transaction of a job (agui_internal.begin_step), but only here: the caller may do more.
+set lock_timeout = '200ms'
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+declare
+    -- A reload folds so much in about the time of a step.
+    least_bytes constant int := 48 * 1024;
+    key     constant uuid := agui_internal.key_to_change(thread_id, scope);
+    stop_at constant timestamptz := agui_internal.stop_time(clock_timestamp() + max_time);
+    run_nos int[] := agui_internal.inputs_to_split(key);
+    next_no constant int := agui_internal.next_to_compact(key, 'infinity', coalesce(agui_internal.previous_tip(key), 0));
+    next    record;
+    carried agui_internal.carried_fold;
+begin
+    if (
+        select coalesce(sum(coalesce(batch.text_bytes, pg_column_size(batch.events))), 0)
+        from agui.run as run
+        join agui.batch as batch on batch.thread_key = run.thread_key and batch.first_seq >= run.first_seq
+        where run.thread_key = key and run.run_no = next_no
+    ) + (
+        select coalesce(sum(coalesce(pg_column_size(given.skeleton), given.bytes)), 0)
+        from agui.run_input as given
+        where given.thread_key = key and given.run_no = any (run_nos)
+    ) < least_bytes then
+        return true;
+    elsif not agui_internal.hold_thread(key) then
+        return false;
+    end if;
+    if run_nos is not null then
+        perform agui_internal.split_thread_inputs(key, run_nos);
+        run_nos := agui_internal.inputs_to_split(key);
+    end if;
+    if next_no is null then
+        return run_nos is null;
+    end if;
+    select * into next from agui_internal.sequence_to_compact(key, next_no, 'infinity', fold_bytes => 2 * least_bytes);
+    carried := agui_internal.compact_sequence(key, next.run_nos, stop_at => stop_at);
+    perform agui_internal.fill_title(key);
+    return run_nos is null and next.ends_thread and carried.is_cut is null;
+end
+$$;
+
+comment on function agui.settle is
+    'Compacts what has ended in one thread, so that its next reload is fast before the job runs. '
+    'Writers call it behind the end of a run, in a transaction of its own. It does one step of '
+    'agui.compact: up to 4 MB of inputs and about 96 KB of log, and of a longer run what max_time '
+    'allows (null: no limit). It does nothing for less than 48 KB. Appends do not wait for it, and it '
+    'does not wait for a job. Returns true if nothing worth a step is left, false if something is, or '
+    'another transaction holds the thread: the next call or the job does the rest. Runs in '
+    'agui.quarantine, and those that continue from them, are left to the job. An error leaves all as it was. '
+    'Errors: UI012 another thread has the same key, UI023 the fold exceeds a limit.';
+
 -- It asks for no run by its id, and a fold that ends is a problem that it names.
 -- never: UI002, UI022, UI023
 create or replace function agui.verify(thread_id text, scope text default '')

@@ -302,11 +302,7 @@ begin
                 delete from agui_internal.claim as held where held.thread_key = key and held.run_id = append_events.run_id;
             end if;
             if input is not null then
-                insert into agui.run_input (thread_key, run_no, input, hash, bytes, split_at)
-                values (
-                    key, place.run_no, append_events.input, sha256(input_bytes), octet_length(input_bytes),
-                    case when octet_length(input_bytes) < agui_internal.least_input_to_split() then stored.began_at end
-                );
+                perform agui_internal.store_input(key, place.run_no, append_events.input, input_bytes, stored.began_at);
             end if;
             perform agui_internal.note_run_begun(
                 key, case when ends_now then stored.ended_at else stored.began_at end, coalesce(new_events, events), input

@@ -155,29 +155,36 @@ set jit = off
 as $$
 declare
     stored record;
-    listed record;  -- the messages
+    listed record;  -- the messages in parts
+    has_more boolean;  -- whether others follow them in the skeleton
 begin
-    select of_run.input, of_run.skeleton, of_run.sections, section.separator, section.part_nos into stored
+    select of_run.input, of_run.skeleton, of_run.sections, section.kind, section.separator, section.part_nos into stored
     from agui.run_input as of_run
     left join lateral jsonb_to_recordset(of_run.sections) as section (kind text, separator text, part_nos int4range[])
-        on section.kind = 'message'
+        on section.kind in ('message', 'beginning')
     where of_run.thread_key = new_input.thread_key and of_run.run_no = new_input.run_no;
     if stored.part_nos is null then
         input := coalesce(stored.input, agui_internal.joined_input(thread_key, stored.skeleton, stored.sections)::json);
         return;
     end if;
+    has_more := stored.kind = 'beginning' and stored.skeleton[2] ^@ stored.separator;
     select
         array_agg(part.part_no order by part.place, part.part_no) filter (where known.id is null) as new_nos,
         array_agg(part.message_id) filter (where known.id is null and part.message_id is not null) as new_ids,
-        coalesce(sum(part.bytes) filter (where known.id is not null), 0)
-            + ((count(*) - 1) - greatest(count(*) filter (where known.id is null) - 1, 0)) * octet_length(stored.separator) as left_out_bytes
+        count(*) filter (where known.id is null) as new_n,
+        count(*) as n,
+        coalesce(sum(part.bytes) filter (where known.id is not null), 0) as left_out_bytes
     into listed
     from agui_internal.parts_in(thread_key, 'message', stored.part_nos) as part
     -- Guarded text with a backslash is ambiguous.
     left join (select distinct given.id from unnest(known_ids) as given (id) where strpos(given.id, '\') = 0) as known
         on known.id = part.message_id;
-    left_out_bytes := listed.left_out_bytes;
     new_ids := listed.new_ids;
+    left_out_bytes := listed.left_out_bytes
+        + (listed.n - listed.new_n - case when listed.new_n = 0 and not has_more then 1 else 0 end) * octet_length(stored.separator);
+    if has_more and listed.new_n = 0 then
+        stored.skeleton[2] := substr(stored.skeleton[2], length(stored.separator) + 1);
+    end if;
     input := agui_internal.joined_input(
         thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, agui_internal.ranges_of(listed.new_nos))
     )::json;
@@ -187,7 +194,8 @@ $$;
 comment on function agui_internal.new_input is
     'What a fold takes from the input beside the events of a run: the input without the messages that '
     'have one of the known ids, because a conversation that has them ignores them. left_out_bytes is '
-    'their size, as folds count it, with what separates them; new_ids are the ids of the others.';
+    'their size, as folds count it, with what separates them; new_ids are the ids of the others that '
+    'are in parts.';
 
 create or replace function agui_internal.with_messages(sections jsonb, part_nos int4range[])
 returns jsonb
@@ -199,8 +207,9 @@ as $$
 begin
     return (
         select jsonb_agg(
-            case section.value ->> 'kind'
-                when 'message' then section.value || jsonb_build_object('part_nos', coalesce(to_jsonb(part_nos), '[]'))
+            case
+                when section.value ->> 'kind' in ('message', 'beginning')
+                    then section.value || jsonb_build_object('part_nos', coalesce(to_jsonb(part_nos), '[]'))
                 else section.value
             end
             order by section.place
@@ -241,6 +250,46 @@ $$;
 
 comment on function agui_internal.ranges_of is
     'Numbers in their order, as ranges of numbers that follow each other. Null: there are none.';
+
+create or replace function agui_internal.store_input(thread_key uuid, run_no int, input json, body bytea, stored_at timestamptz)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    -- To compare less costs more than to write it.
+    least_to_share constant int := 16 * 1024;
+    known     record;
+    is_shared boolean;
+begin
+    if octet_length(body) >= least_to_share then
+        select * into known from agui_internal.known_messages(thread_key, run_no, body);
+        is_shared := known.part_nos is not null and known.until - known.first_at >= agui_internal.least_input_to_split();
+    end if;
+    if is_shared then
+        insert into agui.run_input (thread_key, run_no, hash, bytes, skeleton, sections, part_bytes)
+        values (
+            thread_key, run_no, sha256(body), octet_length(body),
+            array[convert_from(substring(body for known.first_at - 1), 'UTF8'), convert_from(substring(body from known.until), 'UTF8')],
+            jsonb_build_array(jsonb_build_object('kind', 'beginning', 'separator', known.separator, 'part_nos', agui_internal.ranges_of(known.part_nos))),
+            0
+        );
+    else
+        insert into agui.run_input (thread_key, run_no, input, hash, bytes, split_at)
+        values (
+            thread_key, run_no, input, sha256(body), octet_length(body),
+            case when octet_length(body) < agui_internal.least_input_to_split() then stored_at end
+        );
+    end if;
+end
+$$;
+
+comment on function agui_internal.store_input is
+    'Stores the input beside the events of a run that begins, given its text in UTF-8 too. If it '
+    'begins with messages of an input in parts before it, byte for byte, the row refers to their parts. '
+    'The rest is split later (agui_internal.split_inputs).';
 
 create or replace function agui_internal.stored_input_hash(thread_key uuid, run_no int)
 returns bytea
@@ -333,7 +382,7 @@ begin atomic
         select stored.part_no, stored.bytes, stored.message_id, stored.body
         from agui.input_part as stored
         where stored.thread_key = parts_in.thread_key
-            and stored.kind = parts_in.kind
+            and stored.kind = case parts_in.kind when 'beginning' then 'message' else parts_in.kind end
             and stored.part_no >= lower(range.part_nos) and stored.part_no < upper(range.part_nos)
         order by stored.part_no
         offset 0
@@ -343,3 +392,122 @@ end;
 comment on function agui_internal.parts_in is
     'The parts of a section of an input (run_input.sections), in their order: that of place, the number '
     'of their range, and then of part_no. Parts that are missing are left out.';
+
+create or replace function agui_internal.known_messages(
+    thread_key uuid,
+    run_no     int,
+    input      bytea,
+    out part_nos  int[],
+    out separator text,
+    out first_at  int,
+    out until     int,
+    out rest_at   int
+)
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    -- Those that wait to be split stand between.
+    most_inputs constant int := 16;
+    opening  text;
+    sections jsonb;
+    listed   int4range[];  -- the messages of the input before
+    first    bytea;
+    part     record;  -- a message of the input before
+    joined   bytea;   -- with what stands before it
+begin
+    select stored.sections into sections
+    from (
+        select *
+        from agui.run_input as earlier
+        where earlier.thread_key = known_messages.thread_key and earlier.run_no < known_messages.run_no
+        order by earlier.run_no desc
+        limit most_inputs
+    ) as stored
+    where stored.sections @> '[{"kind": "message"}]'
+    order by stored.run_no desc
+    limit 1;
+    if sections is null then
+        return;
+    end if;
+    foreach opening in array array['"messages":[', '"messages": ['] loop
+        first_at := nullif(position(convert_to(opening, 'UTF8') in known_messages.input), 0) + octet_length(opening);
+        exit when first_at is not null;
+    end loop;
+    if first_at is null then
+        return;
+    end if;
+    -- It must be the list of the input: what stands before it, closed, is an object that ends with it.
+    begin
+        if (
+            select array_agg(member.key order by member.place) filter (where member.key = 'messages' or member.is_last)
+                is distinct from array['messages']
+            from (
+                select member.key, member.place, member.place = max(member.place) over () as is_last
+                from json_object_keys(
+                    (agui_internal.json_guard(convert_from(substring(known_messages.input for first_at - 1), 'UTF8')) || ']}')::json
+                ) with ordinality as member (key, place)
+            ) as member
+        ) then
+            return;
+        end if;
+    exception
+        when invalid_text_representation then
+            return;
+    end;
+
+    listed := array(
+        select range.part_nos
+        from jsonb_to_recordset(sections) as section (kind text, part_nos int4range[])
+        cross join unnest(section.part_nos) with ordinality as range (part_nos, place)
+        where section.kind = 'message'
+        order by range.place
+    );
+    -- A history that grows begins with all of them.
+    select convert_to(part_of.body::text, 'UTF8') into first
+    from agui_internal.parts_in(known_messages.thread_key, 'message', listed) as part_of
+    limit 1;
+    separator := case when substring(known_messages.input from first_at + octet_length(first) for 2) = ', ' then ', ' else ',' end;
+    select array_agg(part_of.part_no), convert_to(string_agg(part_of.body::text, separator), 'UTF8') into part_nos, joined
+    from agui_internal.parts_in(known_messages.thread_key, 'message', listed) as part_of;
+    until := first_at + octet_length(joined);
+    if substring(known_messages.input from first_at for octet_length(joined)) is distinct from joined then
+        -- A window that slides begins with a later message of the input before.
+        part_nos := null;
+        separator := null;
+        until := first_at;
+        for part in
+            select part_of.part_no, convert_to(part_of.body::text, 'UTF8') as body
+            from agui_internal.parts_in(known_messages.thread_key, 'message', listed) as part_of
+        loop
+            joined := case when part_nos is null then part.body else convert_to(separator, 'UTF8') || part.body end;
+            if substring(known_messages.input from until for octet_length(joined)) = joined then
+                part_nos := part_nos || part.part_no;
+                until := until + octet_length(joined);
+                -- That of this input: the one before may have another, or a single message.
+                separator := coalesce(separator, case when substring(known_messages.input from until for 2) = ', ' then ', ' else ',' end);
+            else
+                exit when part_nos is not null;
+            end if;
+        end loop;
+    end if;
+
+    rest_at := case
+        when substring(known_messages.input from until for 1) = ']' then until
+        when substring(known_messages.input from until for octet_length(separator)) = convert_to(separator, 'UTF8') then until + octet_length(separator)
+    end;
+    if rest_at is null then
+        part_nos := null;
+    end if;
+end
+$$;
+
+comment on function agui_internal.known_messages is
+    'The messages at the beginning of an input that the input in parts before it has, too: the '
+    'numbers of their parts, what stands between them, and the places in bytes, from 1, of the first of '
+    'them, behind the last (until), and of what follows (rest_at). They need not be parsed again. '
+    'part_nos is null if there are none.';

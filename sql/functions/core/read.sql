@@ -100,7 +100,7 @@ begin
             batch.first_seq,
             agui_internal.batch_bytes(batch.events, batch.text_bytes) + coalesce(
                 (
-                    select sum(coalesce(given.part_bytes, given.bytes, octet_length(given.input::text)))
+                    select sum(coalesce(case when given.split_at is not null then given.part_bytes end, given.bytes, octet_length(given.input::text)))
                     from unnest(input_seqs) as place (seq)
                     join agui.run_input as given
                         on given.thread_key = batch.thread_key and given.run_no = batch.run_no

@@ -16,6 +16,10 @@
 --   member stays in the skeleton if its elements, joined by `,` or `, `, are not its text.
 -- - Messages that an input has in common with the one before it are compared, not parsed
 --   (known_messages), so a turn costs in proportion to what is new.
+-- - An input of 16 KB or more whose first messages are parts already refers to them from its append
+--   on (agui_internal.store_input): its only section has the kind `beginning`, and the rest of the
+--   text is its skeleton. Folds leave out known messages; other readers take the whole text.
+--   A step splits it as it splits a whole one.
 -- - Parts never change, go with their thread, and are never derived from snapshots, which can be
 --   deleted. A message of a snapshot and a part with the same text are stored once; either may come
 --   first (part_of_message, store_input_parts).
@@ -154,7 +158,7 @@ declare
     joints    jsonb := '[]';  -- the sections
     new_bytes bigint := 0;
 begin
-    select convert_to(given.input::text, 'UTF8') into body
+    select convert_to(coalesce(given.input::text, agui_internal.joined_input(given.thread_key, given.skeleton, given.sections)), 'UTF8') into body
     from agui.run_input as given
     where given.thread_key = split_input.thread_key and given.run_no = split_input.run_no and given.split_at is null;
 
@@ -236,7 +240,7 @@ begin
 
     perform agui_internal.allow_log_change(true);
     update agui.run_input as given
-    set split_at = clock_timestamp()
+    set input = coalesce(given.input, convert_from(body, 'UTF8')::json), skeleton = null, sections = null, part_bytes = null, split_at = clock_timestamp()
     where given.thread_key = split_input.thread_key and given.run_no = split_input.run_no and given.split_at is null;
     perform agui_internal.allow_log_change(false);
 end
@@ -245,96 +249,6 @@ $$;
 comment on function agui_internal.split_input is
     'Stores the input of a run in parts, reads it back, and keeps it whole unless the text is the same, '
     'byte for byte. The caller holds the row of the thread.';
-
-create or replace function agui_internal.known_messages(
-    thread_key uuid,
-    run_no     int,
-    input      bytea,
-    out part_nos  int[],
-    out separator text,
-    out first_at  int,
-    out rest_at   int
-)
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set jit = off
-as $$
-declare
-    opening text;
-    sections jsonb;
-    part     record;  -- a message of the input before
-    joined   bytea;   -- with what stands before it
-    until    int;
-begin
-    select stored.sections into sections
-    from agui.run_input as stored
-    where stored.thread_key = known_messages.thread_key
-        and stored.run_no < known_messages.run_no
-        and stored.sections @> '[{"kind": "message"}]'
-    order by stored.run_no desc
-    limit 1;
-    foreach opening in array array['"messages":[', '"messages": ['] loop
-        first_at := nullif(position(convert_to(opening, 'UTF8') in known_messages.input), 0) + octet_length(opening);
-        exit when first_at is not null;
-    end loop;
-    if sections is null or first_at is null then
-        return;
-    end if;
-    -- It must be the list of the input: what stands before it, closed, is an object that ends with it.
-    begin
-        if (
-            select array_agg(member.key order by member.place) filter (where member.key = 'messages' or member.is_last)
-                is distinct from array['messages']
-            from (
-                select member.key, member.place, member.place = max(member.place) over () as is_last
-                from json_object_keys(
-                    (agui_internal.json_guard(convert_from(substring(known_messages.input for first_at - 1), 'UTF8')) || ']}')::json
-                ) with ordinality as member (key, place)
-            ) as member
-        ) then
-            return;
-        end if;
-    exception
-        when invalid_text_representation then
-            return;
-    end;
-
-    -- A window that slides begins with a later message of the input before.
-    until := first_at;
-    for part in
-        select stored.part_no, convert_to(stored.body::text, 'UTF8') as body
-        from jsonb_to_recordset(sections) as listed (kind text, part_nos int4range[])
-        cross join lateral agui_internal.parts_in(known_messages.thread_key, 'message', listed.part_nos) as stored
-        where listed.kind = 'message'
-    loop
-        joined := case when part_nos is null then part.body else convert_to(separator, 'UTF8') || part.body end;
-        if substring(known_messages.input from until for octet_length(joined)) = joined then
-            part_nos := part_nos || part.part_no;
-            until := until + octet_length(joined);
-            -- That of this input: the one before may have another, or a single message.
-            separator := coalesce(separator, case when substring(known_messages.input from until for 2) = ', ' then ', ' else ',' end);
-        else
-            exit when part_nos is not null;
-        end if;
-    end loop;
-
-    rest_at := case
-        when substring(known_messages.input from until for 1) = ']' then until
-        when substring(known_messages.input from until for octet_length(separator)) = convert_to(separator, 'UTF8') then until + octet_length(separator)
-    end;
-    if rest_at is null then
-        part_nos := null;
-    end if;
-end
-$$;
-
-comment on function agui_internal.known_messages is
-    'The messages at the beginning of an input that the input in parts before it has, too: the '
-    'numbers of their parts, what stands between them, and the bytes where the first of them and what '
-    'follows them begin, from 1. They need not be parsed again. part_nos is null if there are none.';
 
 create or replace function agui_internal.input_parts_of(
     kind  text,
@@ -475,9 +389,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    -- Of a step, which is a transaction: some hundred milliseconds.
-    max_bytes  constant int := 4 * 1024 * 1024;
-    max_inputs constant int := 100;
     own record;
 begin
     select * into own from agui_internal.own_keys();
@@ -494,24 +405,7 @@ begin
     order by given.thread_key, given.run_no
     limit 1;
     if found then
-        select array_agg(input.run_no order by input.run_no) into run_nos
-        from (
-            select waiting.run_no, sum(waiting.bytes) over (order by waiting.run_no) - waiting.bytes as bytes_before
-            from (
-                select given.run_no, coalesce(given.bytes, agui_internal.text_bytes(given.input)) as bytes
-                from agui.run_input as given
-                where given.split_at is null
-                    and given.thread_key = next_to_split.thread_key
-                    and not exists (
-                        select
-                        from agui_internal.job_note as note
-                        where note.job = 'split' and note.thread_key = given.thread_key and note.run_no = given.run_no
-                    )
-                order by given.run_no
-                limit max_inputs
-            ) as waiting
-        ) as input
-        where input.bytes_before < max_bytes;
+        run_nos := agui_internal.inputs_to_split(thread_key);
         return;
     end if;
     -- Last, one of an earlier attempt that did not succeed.
@@ -532,3 +426,42 @@ $$;
 comment on function agui_internal.next_to_split is
     'The next inputs to store in parts: of one thread, up to 100 with about 4 MB of text, at least one. '
     'Those of a failed attempt come last, one by one. Only in scopes of the role. Nulls: there are none.';
+
+create or replace function agui_internal.inputs_to_split(thread_key uuid)
+returns int[]
+language plpgsql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Of a step, which is a transaction: some hundred milliseconds.
+    max_bytes  constant int := 4 * 1024 * 1024;
+    max_inputs constant int := 100;
+begin
+    return (
+        select array_agg(input.run_no order by input.run_no)
+        from (
+            select waiting.run_no, sum(waiting.bytes) over (order by waiting.run_no) - waiting.bytes as bytes_before
+            from (
+                select given.run_no, coalesce(given.bytes, agui_internal.text_bytes(given.input)) as bytes
+                from agui.run_input as given
+                where given.split_at is null
+                    and given.thread_key = inputs_to_split.thread_key
+                    and not exists (
+                        select
+                        from agui_internal.job_note as note
+                        where note.job = 'split' and note.thread_key = given.thread_key and note.run_no = given.run_no
+                    )
+                order by given.run_no
+                limit max_inputs
+            ) as waiting
+        ) as input
+        where input.bytes_before < max_bytes
+    );
+end
+$$;
+
+comment on function agui_internal.inputs_to_split is
+    'The runs of a thread whose inputs are stored in parts next: up to 100 with about 4 MB of text, at '
+    'least one, without those of a failed attempt. Null: there are none.';

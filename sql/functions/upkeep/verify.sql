@@ -523,7 +523,7 @@ as $$
 begin
     return query
         with section as (
-            select stored.run_no, listed.kind, range.part_nos
+            select stored.run_no, case listed.kind when 'beginning' then 'message' else listed.kind end as kind, range.part_nos
             from agui.run_input as stored
             cross join jsonb_to_recordset(stored.sections) as listed (kind text, part_nos int4range[])
             cross join unnest(listed.part_nos) as range (part_nos)
