@@ -49,19 +49,18 @@ func TestCatalog(t *testing.T) {
 			select pg_proc.oid::regprocedure::text from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and provolatile <> 'v' and proparallel <> 's'
 				and not exists (
-					select from pg_proc as called
-					where called.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and called.proparallel <> 's' and called.oid <> pg_proc.oid
-						and pg_get_functiondef(pg_proc.oid) ~ ('\m' || called.pronamespace::regnamespace || '\.' || called.proname || '\(')
+					select from (` + callsIn(`pg_get_functiondef(pg_proc.oid)`) + `) as call
+					where call.caller = pg_proc.oid and call.called <> pg_proc.oid and call.proparallel <> 's'
 				)
 				and proname not in ('verify', 'verify_log', 'verify_batches', 'verify_snapshots',
 					'json_or_null', 'tool_calls', 'session_messages', 'session_runs', 'known_messages', 'attachment_data', 'epoch')`,
 		"what can run in parallel calls nothing that cannot": `
-			select format('%s, which calls %s', pg_proc.oid::regprocedure, called.oid::regprocedure) from pg_proc
-			join pg_proc as called on called.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and called.proparallel <> 's'
-			where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and pg_proc.proparallel = 's' and pg_proc.prokind = 'f'
-				-- But for what is in texts.
-				and regexp_replace(pg_get_functiondef(pg_proc.oid), '(hint|message) = (format\()?''[^'']*''', '', 'g')
-					~ ('\m' || called.pronamespace::regnamespace || '\.' || called.proname || '\(')`,
+			select format('%s, which calls %s', caller::regprocedure, called::regprocedure)
+			from (` + callsIn(
+			// But for what is in texts.
+			`regexp_replace(pg_get_functiondef(pg_proc.oid), '(hint|message) = (format\()?''[^'']*''', '', 'g')`) + `) as call
+			join pg_proc on pg_proc.oid = caller
+			where pg_proc.proparallel = 's' and pg_proc.prokind = 'f' and call.proparallel <> 's'`,
 		"what catches errors does not run in parallel, which PostgreSQL refuses before 17": `
 			select oid::regprocedure::text from pg_proc
 			where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proparallel = 's' and prosrc ~ '\mexception\s+(--[^\n]*\s+)*when\M'`,
@@ -71,6 +70,16 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("%s: not so for %s", rule, object)
 		}
 	}
+}
+
+// callsIn is a query for the calls of the schemas' functions that their definitions have: caller, called, and proparallel of the latter.
+func callsIn(definition string) string {
+	return `
+		select distinct pg_proc.oid as caller, called.oid as called, called.proparallel
+		from pg_proc
+		cross join lateral regexp_matches(` + definition + `, '\m(agui|agui_internal)\.(\w+)\(', 'g') as name
+		join pg_proc as called on called.pronamespace::regnamespace::text = name[1] and called.proname = name[2]
+		where pg_proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and pg_proc.prokind <> 'a'`
 }
 
 // On a standby everything is read-only; so is a transaction that says so. All reads must work there.
