@@ -61,7 +61,9 @@ func TestFactsAreThoseOfTheFold(t *testing.T) {
 			appendGenerated(t, pool, fmt.Sprint(kind.name, " ", n), (*firstSeed+uint64(n))<<8+uint64(i), kind.options)
 		}
 	}
+	// What the folds say, once for all comparisons.
 	const texts = `
+		create table folded_text as
 		select distinct thread_id, message.role, message.message_id, agui_internal.text_of_content(agui_internal.json_guarded(message.message -> 'content')) as text
 		from agui.run
 		join agui.thread using (thread_key)
@@ -69,6 +71,7 @@ func TestFactsAreThoseOfTheFold(t *testing.T) {
 		where run.status <> 'running' and message.role in ('user', 'assistant', 'tool')
 		and agui_internal.text_of_content(agui_internal.json_guarded(message.message -> 'content')) is not null`
 	const calls = `
+		create table folded_call as
 		select thread_id, run_id, agui_internal.json_string_text(call.call_id) as call_id, agui_internal.json_string_text(call.name) as tool,
 			octet_length(agui_internal.json_unguard(call.arguments)) - 2 as bytes
 		from agui.run
@@ -84,20 +87,25 @@ func TestFactsAreThoseOfTheFold(t *testing.T) {
 			testdb.Exec(t, pool, `select agui.rebuild_facts()`)
 		}
 		testdb.Exec(t, pool, `call agui.project()`)
+		for _, statement := range []string{`drop table if exists folded_text, folded_call`, texts, calls} {
+			testdb.Exec(t, pool, statement)
+		}
 		for what, statement := range map[string]string{
 			"texts that are searched, and no conversation has them": `
-				select thread_id, role, message_id, text from agui.message_text join agui.thread using (thread_key) except ` + texts,
-			"texts of conversations that no search finds": texts + `
+				select thread_id, role, message_id, text from agui.message_text join agui.thread using (thread_key)
+				except select thread_id, role, message_id, text from folded_text`,
+			"texts of conversations that no search finds": `
+				select thread_id, role, message_id, text from folded_text
 				except select thread_id, role, message_id, text from agui.message_text join agui.thread using (thread_key)`,
 			"calls whose name or arguments are not those of the fold": `
 				select fact.thread_id, fact.run_id, fact.call_id, fact.tool, fact.argument_bytes, folded.tool, folded.bytes
 				from agui.tool_fact as fact
-				join (` + calls + `) as folded using (thread_id, run_id, call_id)
+				join folded_call as folded using (thread_id, run_id, call_id)
 				where (fact.tool, fact.argument_bytes) is distinct from (folded.tool, folded.bytes)`,
 			"calls that an event began and the fold has, without a fact": `
 				select thread_id, event.run_id, event.payload ->> 'toolCallId'
 				from agui.event
-				join (` + calls + `) as folded using (thread_id, run_id)
+				join folded_call as folded using (thread_id, run_id)
 				where folded.call_id = event.payload ->> 'toolCallId'
 				and event.payload ->> 'type' in ('TOOL_CALL_START', 'TOOL_CALL_CHUNK')
 				and not exists (
