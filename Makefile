@@ -31,6 +31,9 @@ STAMP = -X github.com/pgagui/pgagui/cmd/pgagui/internal/cli.version=$(PROGRAM_VE
 
 # Those that take longest first, so that none is left alone in the end.
 PACKAGES ?= ./test . work
+# Those of PACKAGES that make test leaves out, because another command tests them.
+EXCEPT ?=
+tested = $(if $(EXCEPT),$(filter-out $(shell go list $(EXCEPT)),$(shell go list $(PACKAGES))),$(PACKAGES))
 
 # How packages are tested, with flags. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI has it, tests
 # once more what failed, if that is few tests, and says what that was: each is a fault to repair.
@@ -53,7 +56,7 @@ test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of 
 
 .PHONY: test-go
 test-go:
-	$(WITH_SERVER) $(call test_packages,$(PACKAGES),-short -vet=off -timeout 20m $(ARGS))
+	$(WITH_SERVER) $(call test_packages,$(tested),-short -vet=off -timeout 20m $(ARGS))
 
 .PHONY: test-packages
 test-packages: ## Check and test the npm packages in js, without the frameworks
