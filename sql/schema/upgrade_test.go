@@ -849,17 +849,19 @@ func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Po
 	const isWaiting = `select exists (select from pg_locks where not granted and mode = 'AccessExclusiveLock' and relation = 'agui.batch'::regclass)`
 	for range 2 { // it tries more than once
 		for _, waiting := range []bool{true, false} {
-			for testdb.Ask[bool](t, pool, isWaiting) != waiting {
+			wait.For(t, fmt.Sprintf("the upgrade to wait: %t", waiting), func() bool {
 				select {
 				case err := <-upgraded:
 					t.Fatalf("the upgrade did not wait for the reader: %v", err)
 				default:
 				}
-			}
+				return testdb.Ask[bool](t, pool, isWaiting) == waiting
+			})
 		}
 		before := testdb.Ask[int](t, pool, `select count(*) from agui.batch`)
-		for testdb.Ask[int](t, pool, `select count(*) from agui.batch`) < before+20 {
-		}
+		wait.For(t, "the writers to append 20 batches", func() bool {
+			return testdb.Ask[int](t, pool, `select count(*) from agui.batch`) >= before+20
+		})
 	}
 	if err := reader.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
