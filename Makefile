@@ -216,9 +216,9 @@ manifests: ## Check the Kubernetes manifests of deploy with the types of Kuberne
 	cd test/manifests && GOWORK=off go vet . && GOWORK=off go test -count=1 $(ARGS) .
 
 .PHONY: bench
-bench: bench-peers ## Measure pgagui beside its peers and draw the plots; ARGS adds phases and flags: ARGS=append
+bench: bench-peers $(if $(filter peers,$(ARGS)),bench-peers-python) ## Measure pgagui beside its peers and draw the plots; ARGS adds phases and flags: ARGS=append
 	@mkdir -p $(PLOTS)
-	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) --report $(PLOTS)/report.json $(ARGS)
+	go run ./bench/cmd/bench $$(test -d bench/peers/node_modules && echo --peers bench/peers) $$(test -f bench/peers/python/venv/installed && echo --python-peers bench/peers/python) --report $(PLOTS)/report.json $(ARGS)
 	go run ./bench/plot $(PLOTS)/report.json $(PLOTS)
 
 .PHONY: bench-large
@@ -243,6 +243,11 @@ bench-guard: ## Compare the CPU that the working tree and the commit BEFORE=HEAD
 bench-peers: ## Install what the benchmark is measured against, where npm is there
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(BENCH_SAVER)/package.json; \
 	else echo "npm is not installed: the official client and LangGraph will not be measured" >&2; fi
+
+.PHONY: bench-peers-python
+bench-peers-python: ## Install the stores of conversations of Python frameworks, where python3 is there; installs 300 MB
+	@if command -v python3 >/dev/null; then $(MAKE) --no-print-directory bench/peers/python/venv/installed; \
+	else echo "python3 is not installed: the stores of Python frameworks will not be measured" >&2; fi
 
 # The package that is measured beside LangGraph's.
 BENCH_SAVER := bench/peers/node_modules/@pgagui/langgraph-checkpoint

@@ -4,7 +4,7 @@
 // pair gives a ratio. The result is the median of the ratios, with the smallest and the largest.
 //
 // Each phase has its own file: append.go, storage.go, read.go, history.go, compact.go, restore.go,
-// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, speed.go, rest.go, large.go, scale.go.
+// threads.go, tenants.go, guards.go, patch.go, turns.go, sizing.go, facts.go, live.go, serve.go, speed.go, rest.go, large.go, scale.go, stores.go.
 package bench
 
 import (
@@ -27,7 +27,7 @@ type Options struct {
 	// DatabaseURL is the address of a database on the server to measure. Its user must have the
 	// right to create databases: each phase creates its own and drops them.
 	DatabaseURL string
-	// Phases are the phases to run. If empty, all phases run except the long ones: facts, sizing, large, scale-….
+	// Phases are the phases to run. If empty, all phases run except the long ones: facts, sizing, peers, large, scale-….
 	Phases []string
 	// Repeat is the number of pairs to measure; 0 means 5.
 	Repeat int
@@ -47,6 +47,10 @@ type Options struct {
 	// Peers is the folder of the peers that run in Node (bench/peers, after npm ci). If empty, they
 	// are not measured.
 	Peers string
+	// PythonPeers is the folder of the peers that run in Python (bench/peers/python, with its venv), which the phase peers needs.
+	PythonPeers string
+	// Conversations is how many conversations of each kind the phase peers weighs; 0 means 40. A tenth of them have an image.
+	Conversations int
 	// Progress, if not nil, receives messages about the progress.
 	Progress func(string)
 }
@@ -76,6 +80,7 @@ var phases = []phase{
 	{name: "turns", run: (*bench).turns},
 	{name: "sizing", run: (*bench).sizing, isLong: true},
 	{name: "facts", run: (*bench).facts, isLong: true},
+	{name: "peers", run: (*bench).stores, isLong: true},
 	{name: "live", run: (*bench).live},
 	{name: "serve", run: (*bench).serve},
 	{name: "speed", run: (*bench).speed},
@@ -132,6 +137,7 @@ type sizes struct {
 	restFor                        time.Duration // of such reads
 	slowReaders, slowAnswer        int           // clients that do not read, and the bytes of the answer
 
+	conversations, conversationTurns     int // that stores of conversations are measured with
 	movedThreads                         int // from one node of a cluster to another
 	factThreads                          int // in a store whose conversations are asked all at once
 	scaleEvents, scaleRuns, scaleThreads int
@@ -149,6 +155,7 @@ var (
 		growingRuns: 290, growingState: 400_000, deltaRuns: 150, branches: 1000, historyRuns: 65, pageRuns: 1000, textInTokens: 67_000, textInLargePiece: 160_000, threads: 1_000_000, scopes: 10_000, reads: 20,
 		liveFor: time.Second, liveSlice: 600 * time.Millisecond, liveThreads: 100, liveFollowers: 10, liveRuns: 300,
 		servedRuns: 100, servedTokens: 100, servedIdle: 5000, turns: 200, sizingThreads: 1000,
+		conversations: 40, conversationTurns: 50,
 		graphThreads: 40, graphTurns: 10, restRate: 2000, restFor: 5 * time.Second, slowReaders: 200, slowAnswer: 12 << 20,
 		scaleEvents: 2_000_000, scaleRuns: 20_000, scaleThreads: 200_000, factThreads: 100_000, movedThreads: 1000,
 		largeEvents: 100_000_000, smallEvents: 1_000_000, largeModels: 500, largeVerified: 100, largeCalls: 80, largeJobRuns: 20, largePolled: 1000, mixed: time.Hour,
@@ -158,6 +165,7 @@ var (
 		growingRuns: 3, growingState: 5_000, deltaRuns: 3, branches: 3, historyRuns: 4, pageRuns: 5, textInTokens: 2_000, textInLargePiece: 4_000, threads: 2000, scopes: 20, reads: 2,
 		liveFor: 60 * time.Millisecond, liveSlice: 10 * time.Millisecond, liveThreads: 3, liveFollowers: 2, liveRuns: 4,
 		servedRuns: 2, servedTokens: 5, servedIdle: 10, turns: 10, sizingThreads: 3,
+		conversations: 2, conversationTurns: 3,
 		graphThreads: 2, graphTurns: 2, restRate: 200, restFor: 100 * time.Millisecond, slowReaders: 5, slowAnswer: 1 << 20,
 		scaleEvents: 400, scaleRuns: 10, scaleThreads: 10, movedThreads: 20, factThreads: 50,
 		largeEvents: 20_000, smallEvents: 10_000, largeModels: 20, largeVerified: 10, largeCalls: 8, largeJobRuns: 2, largePolled: 10, mixed: 2 * time.Second,

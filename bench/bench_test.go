@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/bench"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +27,11 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 		t.Skip("takes minutes")
 	}
 	url := testdb.Empty(t)
-	options := bench.Options{DatabaseURL: url, Phases: bench.Phases(), Repeat: 1, Quick: true}
+	options := bench.Options{DatabaseURL: url, Phases: bench.Phases(), Repeat: 1, Quick: true, PythonPeers: pythonPeers}
+	if _, err := os.Stat(pythonPeers + "/venv/installed"); err != nil {
+		t.Log("without the peers that run in Python: run make bench-peers-python")
+		options.Phases = slices.DeleteFunc(options.Phases, func(phase string) bool { return phase == "peers" })
+	}
 	if _, err := os.Stat("peers/node_modules"); err == nil {
 		options.Peers = "peers"
 	} else {
@@ -50,7 +56,7 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 			t.Errorf("%s: %+v", figure.What, figure)
 		}
 	}
-	for _, phase := range bench.Phases() {
+	for _, phase := range options.Phases {
 		if !measured[phase] {
 			t.Errorf("phase %s measured nothing", phase)
 		}
@@ -90,6 +96,33 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 	}
 	if left > 0 {
 		t.Errorf("%d databases are left", left)
+	}
+}
+
+const pythonPeers = "peers/python"
+
+// The stores of conversations of Python frameworks, and pgagui beside them, return what a miniature of the corpus wrote.
+func TestStoresOfPythonFrameworksAreMeasured(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat(pythonPeers + "/venv/installed"); err != nil {
+		testneeds.Skip(t, testneeds.BenchPython, "run make bench-peers-python")
+	}
+	report, err := bench.Run(t.Context(), bench.Options{DatabaseURL: testdb.Empty(t), Phases: []string{"peers"}, Repeat: 1, Quick: true, PythonPeers: pythonPeers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Stores) < 11 {
+		t.Errorf("%d stores", len(report.Stores))
+	}
+	for _, store := range report.Stores {
+		for _, figures := range []bench.StoreFigures{store.Text, store.Image} {
+			if len(figures.Write) != 1 || figures.Restore[0] <= 0 || figures.Statements < 4 {
+				t.Errorf("%s: %+v", store.Name, figures)
+			}
+		}
+		if store.Image.KB < 1000 {
+			t.Errorf("%s: an image takes %v KB", store.Name, store.Image.KB)
+		}
 	}
 }
 

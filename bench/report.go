@@ -21,6 +21,7 @@ type Report struct {
 	Quick        bool          `json:"quick,omitempty"` // with tiny sizes, so the figures mean nothing
 	Measurements []Measurement `json:"measurements"`
 	Figures      []Figure      `json:"figures,omitempty"`
+	Stores       []Store       `json:"stores,omitempty"`
 }
 
 // Machine describes the machine and the software of a benchmark.
@@ -190,8 +191,16 @@ func (r *Report) WriteTable(out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", number, m.What, number3(m.Ours.Median), m.Unit,
 			number3(m.Against.Median), m.Against.Name, ratio, wanted, verdict)
 	}
-	if err := table.Flush(); err != nil || len(r.Figures) == 0 {
+	if err := table.Flush(); err != nil {
 		return err
+	}
+	if len(r.Stores) > 0 {
+		if err := writeStores(out, r.Stores); err != nil {
+			return err
+		}
+	}
+	if len(r.Figures) == 0 {
+		return nil
 	}
 	fmt.Fprintln(out)
 	fmt.Fprintln(table, "what\tmedian\tspread\t")

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 )
 
 // Conversation is a thread with its runs, in the order in which they are appended.
@@ -82,6 +83,9 @@ func Open(ctx context.Context) (*Corpus, error) {
 	}
 	return &Corpus{paragraphs: paragraphs}, nil
 }
+
+// Text returns all the text, for conversations that are made elsewhere.
+func (c *Corpus) Text() string { return strings.Join(c.paragraphs, "\n\n") }
 
 // tokenSize is the average size of a token in bytes.
 const tokenSize = 4

@@ -1,6 +1,7 @@
-// Package peers runs the peers of the benchmark that need Node: the official AG-UI client and the
-// PostgreSQL checkpointer of LangGraph. They share one long-lived process, so they stay warm while
-// the benchmark alternates between them and pgagui. README.md lists the commands.
+// Package peers runs the peers of the benchmark that need Node, the official AG-UI client and the
+// PostgreSQL checkpointer of LangGraph, and those that need Python, stores of conversations. Those of
+// a language share one long-lived process, so they stay warm while the benchmark alternates between
+// them and pgagui. README.md and python/main.py list the commands.
 package peers
 
 import (
@@ -16,12 +17,12 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled means that Node or the npm packages are not installed.
+// ErrNotInstalled means that Node or Python, or the packages, are not installed.
 var ErrNotInstalled = errors.New("peers are not installed")
 
 // Process is the process of the peers. It executes one command at a time.
 type Process struct {
-	// Versions are the versions of Node ("node") and of the npm packages, by name.
+	// Versions are the versions of Node ("node") or Python ("python") and of the packages, by name.
 	Versions map[string]string
 
 	command  *exec.Cmd
@@ -43,7 +44,23 @@ func Start(ctx context.Context, dir string) (*Process, error) {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
 		return nil, fmt.Errorf("%w: run npm ci in %s", ErrNotInstalled, dir)
 	}
-	p := &Process{command: exec.CommandContext(ctx, node, "--expose-gc", "peers.mjs")}
+	return startProcess(ctx, dir, node, "--expose-gc", "peers.mjs")
+}
+
+// StartPython starts the peers in a folder (bench/peers/python of this repository) with its own venv, as Start does.
+func StartPython(ctx context.Context, dir string) (*Process, error) {
+	python, err := filepath.Abs(filepath.Join(dir, "venv", "bin", "python"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(python); err != nil {
+		return nil, fmt.Errorf("%w: %s has no venv: run make bench-peers-python", ErrNotInstalled, dir)
+	}
+	return startProcess(ctx, dir, python, "-B", "main.py")
+}
+
+func startProcess(ctx context.Context, dir, program string, arguments ...string) (p *Process, err error) {
+	p = &Process{command: exec.CommandContext(ctx, program, arguments...)}
 	p.command.Dir = dir
 	p.command.Stderr = &p.stderr
 	if p.commands, err = p.command.StdinPipe(); err != nil {

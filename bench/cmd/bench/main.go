@@ -4,7 +4,7 @@
 //
 //	go run ./bench/cmd/bench [flags] [PHASE...]
 //
-// It runs the named phases, otherwise all except facts, sizing, large and scale-…, which take long. The
+// It runs the named phases, otherwise all except facts, sizing, peers, large and scale-…, which take long. The
 // phases scale-… measure 2,000,000 events in a run, 20,000 runs in a thread and 200,000 threads,
 // compare each with half the size, and report the memory. The phase large measures a store of
 // 100,000,000 events beside one of 1,000,000. It always has a server of its own, which takes 30 GB
@@ -60,11 +60,13 @@ func run(ctx context.Context, arguments []string) (err error) {
 	flags.IntVar(&options.Tokens, "tokens", 0, "with the phase speed: `number` of tokens of each agent (default 2000)")
 	flags.StringVar(&options.Profiles, "profiles", "", "with the phase speed: `folder` for profiles of the server process, of CPU and of allocations")
 	flags.StringVar(&options.Peers, "peers", "", "`folder` of the peers that run in Node: bench/peers, after npm ci")
+	flags.StringVar(&options.PythonPeers, "python-peers", "", "with the phase peers: `folder` of the peers that run in Python: bench/peers/python, with its venv")
+	flags.IntVar(&options.Conversations, "conversations", 0, "with the phase peers: `number` of conversations to weigh; a tenth of them have an image (default 40)")
 	report := flags.String("report", "", "also write the report as JSON to this `file`")
 	flags.Usage = func() {
 		fmt.Fprintf(os.Stderr, `Compares pgagui with plain tables and with its peers, and prints the ratios with the targets.
 
-Without PHASE it runs all phases except facts, sizing, large and scale-..., which take long.
+Without PHASE it runs all phases except facts, sizing, peers, large and scale-..., which take long.
 
 Usage:
   bench [flags] [PHASE...]
@@ -86,8 +88,8 @@ Flags:
 	if options.Repeat < 1 || options.Share <= 0 || options.Share > 1 {
 		return errors.New("--repeat must be 1 or more, and --share above 0 and at most 1")
 	}
-	if options.Tokens < 0 {
-		return errors.New("--tokens must be 1 or more")
+	if options.Tokens < 0 || options.Conversations < 0 {
+		return errors.New("--tokens and --conversations must be 1 or more")
 	}
 	for _, events := range []int{options.LargeEvents, options.SmallEvents} {
 		if events != 0 && events < 10_000 {
