@@ -51,6 +51,8 @@ var outputs = []output{
 	{"server/face/ambient/codes_generated.go", ofErrors(grpcCodes)},
 	{"js/postgres/src/states.ts", ofErrors(retriesInTypeScript)},
 	{"js/client/src/states.ts", ofErrors(codesInTypeScript)},
+	{"python/src/pgagui/errors.py", errorsInPython},
+	{"python/src/pgagui/_members.py", membersInPython},
 	{"docs/reference/errors.md", errorPage},
 }
 
