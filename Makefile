@@ -44,11 +44,11 @@ endif
 
 # The PostgreSQL server of these tests keeps the memory that it frees, which takes a quarter less CPU: new memory costs much in virtual
 # machines. The benchmark measures a server as users have it.
-test test-costly test-field test-long test-race: export MALLOC_TOP_PAD_ := 1048576
-test test-costly test-field test-long test-race: export MALLOC_TRIM_THRESHOLD_ := 268435456
-test test-costly test-field test-long test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
+test test-costly test-field test-long test-python test-race: export MALLOC_TOP_PAD_ := 1048576
+test test-costly test-field test-long test-python test-race: export MALLOC_TRIM_THRESHOLD_ := 268435456
+test test-costly test-field test-long test-python test-race: export MALLOC_MMAP_THRESHOLD_ := 134217728
 # Without tables for a debugger, programs are linked in half the time.
-test test-costly test-field test-long test-race: export GOFLAGS := $(GOFLAGS) -ldflags=-s
+test test-costly test-field test-long test-python test-race: export GOFLAGS := $(GOFLAGS) -ldflags=-s
 
 .PHONY: test
 test: oracle-client bench-peers clients ## Run the tests of all PACKAGES and of js; ARGS adds to go test, for instance ARGS='-run Append -v'
@@ -150,7 +150,7 @@ $(SERVERS)/installed: test/servers/package-lock.json
 	touch $@
 
 .PHONY: downloads
-downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed server/testdata/description/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, site, playground and test-on-18 install, for later
+downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed server/testdata/description/venv/installed python/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, test-python, site, playground and test-on-18 install, for later
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)
@@ -197,6 +197,11 @@ FIELD ?= test/field test/field/more
 .PHONY: test-field
 test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.package-lock.json,$(FIELD))) $(if $(shell command -v python3),$(addsuffix /venv/installed,$(FIELD))) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 3 GB
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
+
+.PHONY: test-python
+test-python: python/venv/installed build ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
+	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy
+	$(WITH_SERVER) sh -c 'cd python && exec venv/bin/python -m pytest -q $(ARGS)'
 
 %/venv/installed: %/requirements.txt
 	rm -rf $*/venv && python3 -m venv $*/venv

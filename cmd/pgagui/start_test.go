@@ -36,8 +36,13 @@ func TestPagesAreFollowed(t *testing.T) {
 		}
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			if filepath.Base(page) == "front.md" {
+			switch filepath.Base(page) {
+			case "front.md":
 				needPLProxy(t)
+			case "python.md":
+				if err := exec.Command("python3", "-c", "import sys, venv, ensurepip; assert sys.version_info >= (3, 10)").Run(); err != nil {
+					testneeds.Skip(t, testneeds.Python, "python3, 3.10 or newer with venv: %v", err)
+				}
 			}
 			followPage(t, page)
 		})

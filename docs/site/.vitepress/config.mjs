@@ -49,7 +49,7 @@ export default defineConfig({
     socialLinks: [{ icon: "github", link: "https://github.com/pgagui/pgagui" }],
     sidebar: [
       { text: "Start", items: [{ text: "What it is", link: "/" }, { text: "Install", link: "/docs/install" },
-        ...pages("docs/start/", ["Go", "go"], ["SQL and sqlc", "sql"], ["A front end", "front-end"], ["Operators and DBAs", "operators"], ["Support", "support"])] },
+        ...pages("docs/start/", ["Go", "go"], ["Python", "python"], ["SQL and sqlc", "sql"], ["A front end", "front-end"], ["Operators and DBAs", "operators"], ["Support", "support"])] },
       { text: "Understand", items: pages("docs/", ["Concepts", "concepts"], ["Compare", "compare"]) },
       { text: "Guides", items: [...pages("docs/guides/", ["Branching", "branching"], ["Interrupts", "interrupts"], ["Time travel", "time-travel"], ["Ask all conversations", "questions"], ["Copy what changes", "changes"], ["Search", "search"], ["Webhooks", "webhooks"],
         ["Session state", "session-state"], ["Images", "images"], ["Moving in", "moving-in"], ["A front of a cluster", "front"]), ...pages("docs/", ["Frameworks", "frameworks"], ["Tenants", "security"])] },

@@ -1,0 +1,102 @@
+"""Connections: an address, a connection or a pool.
+
+_database_sync.py is made of this file: python generate.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from ._error import Closed
+from ._psycopg import FAILURES, error_of, settings_for
+
+Rows = list[dict[str, Any]]
+
+
+class AsyncDatabase:
+    """The calls of an AsyncStore. Each is one statement, in a transaction of its own."""
+
+    def __init__(self, source: Any) -> None:
+        self._address = source if isinstance(source, str) else None
+        self._pool: Any = source if hasattr(source, "getconn") else None
+        self._connection: Any = None if self._address is not None or self._pool else source
+        if self._connection is not None and not isinstance(source, AsyncConnection):
+            raise TypeError(
+                f"pgagui: {type(source).__name__} is no address, psycopg.AsyncConnection or"
+                " psycopg_pool.AsyncConnectionPool"
+            )
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether calls can be made at any time, beside those of the caller."""
+        return self._connection is None
+
+    async def open(self) -> None:
+        """Opens the pool of an address. A first connection says what is wrong with it."""
+        if self._address is None or self._pool is not None:
+            return
+        settings = settings_for(self._address)
+        try:
+            async with await AsyncConnection.connect(self._address, **settings) as first:
+                await first.execute("select 'agui.append'::regproc")
+            self._pool = AsyncConnectionPool(
+                self._address, kwargs=settings, min_size=1, max_size=10, open=False, timeout=10,
+                # It gives up soon, and each call that waits begins anew: with the default it tries
+                # after 1, 2, 4, 8, … seconds, long after the database is back.
+                reconnect_timeout=2,
+            )  # fmt: skip
+            await self._pool.open()
+        except FAILURES as error:
+            raise error_of(error) from error
+
+    async def close(self) -> None:
+        """Closes the pool of an address."""
+        if self._address is not None and self._pool is not None:
+            await self._pool.close()
+
+    async def rows(
+        self, text: str, values: Mapping[str, Any], scope: str, patience: float | None = None
+    ) -> Rows:
+        """Runs a statement and returns its rows. patience: for a connection, in seconds."""
+        try:
+            async with self._connect(patience) as connection:
+                if scope and connection.autocommit:
+                    async with connection.transaction():
+                        return await self._execute(connection, text, values, scope)
+                return await self._execute(connection, text, values, scope)
+        except FAILURES as error:
+            if self._connection is not None and self._connection.closed:
+                raise Closed(f"the connection of the store is closed: {error}") from error
+            raise error_of(error) from error
+
+    @asynccontextmanager
+    async def _connect(self, patience: float | None) -> AsyncIterator[Any]:
+        if self._connection is not None:
+            yield self._connection  # in the transaction of the caller
+            return
+        if self._pool is None:
+            raise Closed("the store is not open", hint="Use it in: async with AsyncStore(…)")
+        async with self._pool.connection(patience) as connection:
+            before = connection.autocommit
+            await connection.set_autocommit(True)  # no message: one round trip, not three
+            try:
+                yield connection
+            finally:
+                if not connection.closed and not before:
+                    await connection.set_autocommit(False)
+
+    @staticmethod
+    async def _execute(connection: Any, text: str, values: Mapping[str, Any], scope: str) -> Rows:
+        async with connection.cursor(row_factory=dict_row) as cursor:
+            if scope:  # for row-level security
+                set_scope = "select set_config('agui.scope', %s, true)"
+                await cursor.execute(set_scope, [scope], prepare=False)
+            await cursor.execute(text, values, prepare=False)
+            rows: Rows = await cursor.fetchall()
+            return rows

@@ -1,0 +1,113 @@
+"""The text of an event or an input, made of a str, bytes, a dict or a model of ag_ui."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._members import CAMEL
+from .errors import InvalidEvents
+
+# Members of inputs and messages, which are in no event.
+_CAMEL = CAMEL | {"forwarded_props": "forwardedProps", "tool_calls": "toolCalls"}
+
+ENDS = ("RUN_FINISHED", "RUN_ERROR")
+
+
+def encode_event(event: Any) -> tuple[str, str]:
+    """Returns the text and the type of an event."""
+    text, value = _encode(event, "the event")
+    kind = value.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidEvents(
+            f"the event {_short(text)} has no type",
+            hint='It must be a JSON object with a string member "type", for example RUN_STARTED.',
+        )
+    return text, kind
+
+
+def encode_events(events: Any) -> str:
+    """Returns the text of a JSON array of events."""
+    if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Sequence):
+        raise InvalidEvents(
+            f"the events are a {type(events).__name__}", hint="Give a list, of one event or more."
+        )
+    return "[" + ",".join(encode_event(event)[0] for event in events) + "]"
+
+
+def encode_input(run_input: Any) -> tuple[str, dict[str, Any]]:
+    """Returns the text of a RunAgentInput, and its members."""
+    return _encode(run_input, "the input")
+
+
+def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
+    try:
+        if isinstance(value, (bytes, bytearray)):
+            value = bytes(value).decode()
+        if isinstance(value, str):
+            value.encode()
+            text, members = value, json.loads(value, parse_constant=_refuse, parse_int=float)
+        else:
+            if hasattr(value, "model_dump"):
+                value = _dump(value)
+            elif isinstance(value, Mapping):
+                _refuse_snake_case(value, what)
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            text.encode()
+            members = value
+    except (ValueError, TypeError, RecursionError) as error:  # UnicodeError is a ValueError
+        raise InvalidEvents(
+            f"{what} is no JSON in UTF-8: {error}",
+            hint="Give JSON as str or bytes, a dict of values that JSON has, or a model of ag_ui.",
+        ) from error
+    if not isinstance(members, Mapping):
+        raise InvalidEvents(
+            f"{what} is a {type(members).__name__}: {_short(text)}", hint="Give a JSON object."
+        )
+    return text, dict(members)
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"JSON has no {constant}")
+
+
+def _dump(model: Any) -> Any:
+    """Returns a model with the names of AG-UI.
+
+    Not with exclude_none, as the encoder of ag_ui does: that takes null out of JSON Patches and of
+    CUSTOM events, too. Only optional fields that are not set are left out.
+    """
+    return _without_unset(model, model.model_dump(mode="json", by_alias=True))
+
+
+def _without_unset(model: Any, dumped: Any) -> Any:
+    if isinstance(model, (list, tuple)) and isinstance(dumped, list):
+        return [_without_unset(*pair) for pair in zip(model, dumped, strict=True)]
+    if not hasattr(type(model), "model_fields") or not isinstance(dumped, dict):
+        return dumped
+    result = dict(dumped)
+    for name, field in type(model).model_fields.items():
+        key, value = field.serialization_alias or field.alias or name, getattr(model, name)
+        if value is None and not field.is_required():
+            result.pop(key, None)
+        elif key in result:
+            result[key] = _without_unset(value, result[key])
+    return result
+
+
+def _refuse_snake_case(value: Mapping[str, Any], what: str) -> None:
+    for name in value:
+        if name in _CAMEL:
+            raise InvalidEvents(
+                f'{what} has the member "{name}"',
+                hint=f'AG-UI calls it "{_CAMEL[name]}": use that name,'
+                " or model_dump(by_alias=True), or give the model itself.",
+            )
+    for message in value.get("messages") or ():
+        if isinstance(message, Mapping):
+            _refuse_snake_case(message, "a message")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:100] + "…"

@@ -1,0 +1,64 @@
+"""What all connections share: the settings of those that the store opens, and their errors."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psycopg
+from psycopg_pool import PoolClosed
+
+from ._error import Closed, Error, Retry, Unavailable
+from .errors import OF_STATE, STATES, InvalidArgument
+
+# Of a pool that the store opens. Without prepared statements it works through any pooler. A lost
+# network ends a call after some seconds: an operating system waits for a quarter of an hour.
+_CONNECTION: dict[str, Any] = {
+    "autocommit": True,
+    "prepare_threshold": None,
+    "client_encoding": "utf8",
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 12_000,
+    "fallback_application_name": "pgagui-python",
+}
+
+
+def settings_for(address: str) -> dict[str, Any]:
+    """What an address itself says counts."""
+    given = psycopg.conninfo.conninfo_to_dict(address)
+    return {name: value for name, value in _CONNECTION.items() if name not in given}
+
+
+def error_of(error: BaseException) -> Error:
+    """Returns the error of the package for one of psycopg, its pool or asyncio."""
+    message = str(error) or type(error).__name__
+    if isinstance(error, PoolClosed):
+        return Closed("the pool of connections is closed", hint=message)
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
+        return Unavailable("the database did not answer in time", retry="transient")
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    if state is None:
+        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, OSError)):
+            return Unavailable(f"the database cannot be reached: {message}", retry="transient")
+        return InvalidArgument(message)  # psycopg refuses a value, for example a text with NUL
+    assert isinstance(error, psycopg.Error)
+    message = error.diag.message_primary or message
+    hint, retry = error.diag.message_hint or "", _retry(state, message)
+    kind = OF_STATE.get(state, Unavailable if state.startswith(("08", "57P")) else Error)
+    if kind is Error and not hint:
+        hint = next((advice for code, _, _, advice in STATES if state.startswith(code)), "")
+    detail = error.diag.message_detail or ""
+    return kind(message, hint=hint, detail=detail, sqlstate=state, retry=retry)
+
+
+def _retry(state: str, message: str) -> Retry:
+    for code, begin, retry, _ in STATES:
+        if state.startswith(code) and message.startswith(begin):
+            return retry
+    return "permanent"
+
+
+FAILURES = (psycopg.Error, OSError, asyncio.TimeoutError, UnicodeError)

@@ -1,0 +1,288 @@
+"""The store: what is in the database, and the recordings and followers of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from types import TracebackType
+from typing import Any
+
+from ._calls import AsyncCalls
+from ._calls_sync import Calls
+from ._database import AsyncDatabase
+from ._database_sync import Database
+from ._error import NeedsPool
+from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
+from ._recorder import Recording, Tee
+from .errors import UnknownThread
+from .types import Attachment, Batch, Claim, Event, Position
+
+CLAIM_INTERVAL = 0.5  # seconds after which a follower looks if a claimed run still will begin
+LINE_END = re.compile("\r\n|\r|\n")
+
+
+class AsyncStore(AsyncCalls):
+    """Conversations in PostgreSQL, for programs with asyncio.
+
+        async with AsyncStore("postgresql://…") as store:
+            print(await store.messages("thread-1"))
+
+    source is an address, a psycopg_pool.AsyncConnectionPool of the caller, or one
+    psycopg.AsyncConnection: then each call is a part of the caller's transaction, and there is no
+    recording and no follower. The schema is that of `pgagui migrate up`.
+
+    scope is the tenant or user whose threads these are. linger is how long an event waits for
+    others to share a commit, in seconds; max_bytes is how much of a run may wait for the database;
+    check_every is the interval of heartbeats in seconds, less than a third of heartbeat_lease.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        scope: str = "",
+        linger: float = 0.02,
+        max_bytes: int = 8 << 20,
+        check_every: float = 1.0,
+    ) -> None:
+        super().__init__(AsyncDatabase(source), scope)
+        self._linger, self._max_bytes = linger, max_bytes
+        self._live = Live(self._database, check_every)
+
+    def in_scope(self, scope: str) -> AsyncStore:
+        """Returns the store of another tenant or user, with the same connections and tasks."""
+        other: AsyncStore = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, scope=scope)
+        return other
+
+    async def open(self) -> AsyncStore:
+        """Opens the pool of an address, and says at once what is wrong with it or its schema."""
+        await self._database.open()
+        return self
+
+    async def close(self, timeout: float = 10.0) -> None:
+        """Ends all recordings and followers, their tasks, and the pool of an address.
+
+        Agents are cancelled; their events are stored, and their runs end as cut off. What cannot be
+        stored within timeout seconds is lost.
+        """
+        await self._live.close(timeout)
+        await self._database.close()
+
+    async def __aenter__(self) -> AsyncStore:
+        return await self.open()
+
+    async def __aexit__(
+        self, _: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def record(
+        self, run_input: Any, *, parent: str | None = None, parallel: bool = False
+    ) -> Recording:
+        """Returns a recording of a run: `async with store.record(run_input) as run`.
+
+        run_input is the RunAgentInput that the client sent, with threadId, runId and the user's
+        words. parent: None is its parentRunId, or else the head; "" makes a root. parallel lets the
+        run begin while others are in progress in the thread.
+        """
+        self._need_pool("a recording")
+        return Recording(
+            self._live, self.scope, run_input, parent=parent, parallel=parallel,
+            linger=self._linger, max_bytes=self._max_bytes,
+        )  # fmt: skip
+
+    def tee(
+        self,
+        run_input: Any,
+        events: AsyncIterable[Any],
+        *,
+        parent: str | None = None,
+        parallel: bool = False,
+    ) -> Tee:
+        """Records the events of an agent, and yields each once it is stored.
+
+        The agent runs in a task of its own: a client that leaves does not end the run.
+        """
+        return Tee(self._live, self.record(run_input, parent=parent, parallel=parallel), events)
+
+    def follow(
+        self,
+        thread_id: str,
+        *,
+        after: Position | str | int | None = None,
+        run_id: str | None = None,
+        stay: bool = False,
+    ) -> AsyncGenerator[Event, None]:
+        """Yields the events of a thread, those in the log and then those that are appended.
+
+        It works in any process, on a standby, and through any pooler. after is the last event that
+        the caller has: a position, its text (Last-Event-ID), or a seq. It ends when no run is in
+        progress or claimed (with run_id: when that run is not), or with stay=True never. While the
+        database is away, it waits.
+
+        Errors: InvalidArgument and NeedsPool at once, by the call. While iterating: UnknownThread,
+        unless stay; LogRewound, ThreadErased; Closed.
+        """
+        self._need_pool("a follower")
+        return self._follow(Follower(self.scope, thread_id, Position.of(after)), run_id, stay)
+
+    async def _follow(
+        self, place: Follower, run_id: str | None, stay: bool
+    ) -> AsyncGenerator[Event, None]:
+        running: set[str] = set()
+        is_more, is_claimed = True, False
+        while True:
+            if is_more:
+                batches = await self._page(place)
+            elif stay or running:
+                batches = await self._live.poller.next(place)
+            elif is_claimed:
+                batches = await self._live.poller.next(place, CLAIM_INTERVAL)
+                is_claimed = False
+            else:
+                end, claims = await self._end(place)
+                running = {run for run in end.running if run_id in (None, run)}
+                is_claimed = any(run_id in (None, claim.run_id) for claim in claims)
+                is_more = end.seq > place.position.seq
+                if not (running or is_claimed or is_more):
+                    if end.run_id is None:
+                        raise UnknownThread(f'thread "{place.thread_id}" is unknown')
+                    return
+                continue
+            if problem := problem_of(batches, place):
+                raise problem
+            for batch in batches:
+                for event in batch.events():
+                    if run_id in (None, event.run_id):
+                        yield event
+                if batch.status == "running" and run_id in (None, batch.run_id):
+                    running.add(batch.run_id)
+                elif batch.json is not None:
+                    running.discard(batch.run_id)
+            is_more = place.take(batches)
+
+    def connect(
+        self, thread_id: str, *, after: Position | str | int | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """Yields a conversation for a page that loads, and then what follows until no run runs.
+
+        Without after it begins with the history as a snapshot, whose last event has a position.
+        after is what the page saw last: then it is follow. A thread without runs is no error.
+        """
+        place = Position.of(after)
+        if place.seq:
+            return self.follow(thread_id, after=place)
+        self._need_pool("a follower")
+        return self._connect(thread_id)
+
+    async def _connect(self, thread_id: str) -> AsyncGenerator[Event, None]:
+        async def attach() -> Attachment:
+            return await self._live.calls(self.scope, CALL_TIMEOUT).attach(thread_id)
+
+        history = await retry(f'attach to thread "{thread_id}"', attach)
+        for event in history.events():
+            yield event
+        try:
+            async for event in self.follow(thread_id, after=history.position):
+                yield event
+        except UnknownThread:
+            if history.run_id is not None:
+                raise
+
+    async def _page(self, place: Follower) -> list[Batch]:
+        calls = self._live.calls(self.scope, CALL_TIMEOUT)
+
+        async def read() -> list[Batch]:
+            return await calls.poll([(place.thread_id, place.position)])
+
+        return await retry(f'follow thread "{place.thread_id}"', read)
+
+    async def _end(self, place: Follower) -> tuple[Attachment, list[Claim]]:
+        """Returns the end of a thread with what is in progress, and the runs that will begin."""
+        calls = self._live.calls(self.scope, CALL_TIMEOUT)
+
+        async def read() -> tuple[Attachment, list[Claim]]:
+            claims = await calls.claims(place.thread_id)  # first: a claim ends when its run begins
+            seq = place.position.seq
+            return await calls.attach(place.thread_id, after_seq=seq, shape="events"), claims
+
+        return await retry(f'follow thread "{place.thread_id}"', read)
+
+    def _need_pool(self, what: str) -> None:
+        if not self._database.has_pool:
+            raise NeedsPool(f"{what} cannot use the one connection of the store")
+
+
+class Store(Calls):
+    """The same without asyncio, and without recordings and followers.
+
+        with Store("postgresql://…") as store:
+            print(store.messages("thread-1"))
+
+    source is an address, a psycopg_pool.ConnectionPool, or one psycopg.Connection,
+    whose transaction the calls are a part of.
+    """
+
+    def __init__(self, source: Any, *, scope: str = "") -> None:
+        super().__init__(Database(source), scope)
+
+    def in_scope(self, scope: str) -> Store:
+        """Returns the store of another tenant or user, with the same connections."""
+        other: Store = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, scope=scope)
+        return other
+
+    def open(self) -> Store:
+        """Opens the pool of an address, and says at once what is wrong with it or its schema."""
+        self._database.open()
+        return self
+
+    def close(self) -> None:
+        """Closes the pool of an address."""
+        self._database.close()
+
+    def __enter__(self) -> Store:
+        return self.open()
+
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def sse(events: AsyncIterable[Event], *, ping: float = 15.0) -> AsyncGenerator[bytes, None]:
+    """Writes events as server-sent events, each with the id that comes back as Last-Event-ID.
+
+    After each pause of ping seconds it writes a comment, so that proxies keep the connection open.
+    """
+    iterator = events.__aiter__()
+    coming: asyncio.Future[Event] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(_next(iterator))
+            await asyncio.wait({coming}, timeout=ping)
+            if not coming.done():
+                yield b": ping\n\n"
+                continue
+            try:
+                event = coming.result()
+            except StopAsyncIteration:
+                return
+            coming = None
+            place = f"id: {event.position}\n" if event.position else ""
+            # A line of its own for each: the writer of an event may have put line ends between its
+            # members. Not splitlines, which splits strings with U+2028.
+            lines = "".join(f"data: {line}\n" for line in LINE_END.split(event.json))
+            yield f"{place}{lines}\n".encode()
+    finally:
+        if coming is not None and not coming.done():
+            coming.cancel()
+            await asyncio.wait({coming})
+        if hasattr(iterator, "aclose"):
+            await iterator.aclose()
+
+
+async def _next(iterator: AsyncIterator[Event]) -> Event:
+    return await iterator.__anext__()
