@@ -100,16 +100,13 @@ class Recording:
         self._taken += len(encoded)
         ends = any(kind in ENDS for _, kind in encoded)
         self._has_ended = self._has_ended or ends
-        if (
-            ends
-            or self.seq == 0
-            or len(self._pending) >= MAX_BATCH_EVENTS
-            or self._bytes >= MAX_BATCH_BYTES
-        ):
+        is_full = len(self._pending) >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES
+        if ends or is_full or self.seq == 0:
             self._hurry()
         else:
             self._news.notify()
-        await asyncio.sleep(0)  # an agent that never waits would leave no time to store anything
+        if is_full or self._taken <= len(encoded):
+            await asyncio.sleep(0)  # an agent that never waits would leave no time to store them
 
     async def flush(self) -> None:
         """Stores at once what send took, and returns when that is done."""
