@@ -5,6 +5,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "src" / "pgagui"
 TWINS = {"_calls.py": "_calls_sync.py", "_database.py": "_database_sync.py"}
 WORDS = {
+    "(await held.get_raw_connection())": "held.connection",
     "async def ": "def ",
     "async with ": "with ",
     "await ": "",

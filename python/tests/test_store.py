@@ -4,6 +4,9 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy
+from psycopg import conninfo
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from pgagui import AsyncStore, Error, Position, Store, Unavailable, errors, sse
 
@@ -61,6 +64,36 @@ def test_naive_times_and_bad_values_are_refused(address):
             with pytest.raises(errors.InvalidEvents) as caught:
                 store.append("t", "r", events)
             assert caught.value.sqlstate == "UI008" and caught.value.hint
+
+
+async def test_engines_of_sqlalchemy(address):
+    query = {name: str(value) for name, value in conninfo.conninfo_to_dict(address).items()}
+    url = sqlalchemy.URL.create("postgresql+psycopg", query=query)
+    engine = create_async_engine(url, pool_size=2, max_overflow=0, pool_timeout=0.1)
+    async with AsyncStore(engine) as store:
+        tee = store.tee(run_input(), agent(*map(str, range(50)), pause=0.01))
+        await tee.begin()
+        await until(lambda: tee.recording.seq > 5)
+        async with outage(address):
+            pass
+        assert [event.seq for event in await collect(tee)] == list(range(1, 55))
+        async with engine.connect() as one, engine.connect():
+            with pytest.raises(Unavailable) as caught:
+                await store.threads()
+            assert caught.value.retryable
+            raw = await one.get_raw_connection()
+            assert raw.driver_connection and not raw.driver_connection.autocommit
+    await engine.dispose()
+    nowhere = create_async_engine("postgresql+psycopg://127.0.0.1:1/x")
+    with pytest.raises(Unavailable, match="refused"):
+        await AsyncStore(nowhere).threads()
+    with pytest.raises(TypeError, match=r"postgresql\+psycopg"):
+        Store(sqlalchemy.create_engine("sqlite://"))
+    plain = sqlalchemy.create_engine(url)
+    with Store(plain) as other:
+        assert other.in_scope("").status("trip").status == "finished"
+        assert other.in_scope("alice").threads() == []
+    plain.dispose()
 
 
 def test_a_position_is_its_text():

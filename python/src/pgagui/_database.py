@@ -1,4 +1,4 @@
-"""Connections: an address, a connection or a pool.
+"""Connections: an address, a connection, a pool or an engine of SQLAlchemy.
 
 _database_sync.py is made of this file: python generate.py
 """
@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from ._error import Closed
-from ._psycopg import FAILURES, error_of, settings_for
+from ._psycopg import DRIVERS, FAILURES, error_of, of_engine, settings_for
 
 Rows = list[dict[str, Any]]
 
@@ -24,12 +24,19 @@ class AsyncDatabase:
 
     def __init__(self, source: Any) -> None:
         self._address = source if isinstance(source, str) else None
+        self._engine: Any = source if hasattr(source, "dialect") else None
         self._pool: Any = source if hasattr(source, "getconn") else None
-        self._connection: Any = None if self._address is not None or self._pool else source
+        others = (self._address, self._engine, self._pool)
+        self._connection: Any = source if others == (None, None, None) else None
         if self._connection is not None and not isinstance(source, AsyncConnection):
             raise TypeError(
-                f"pgagui: {type(source).__name__} is no address, psycopg.AsyncConnection or"
-                " psycopg_pool.AsyncConnectionPool"
+                f"pgagui: {type(source).__name__} is no address, psycopg.AsyncConnection,"
+                " psycopg_pool.AsyncConnectionPool or engine of SQLAlchemy for them"
+            )
+        if self._engine is not None and self._engine.dialect.driver not in DRIVERS:
+            raise TypeError(
+                f"pgagui: the engine has the driver {self._engine.dialect.driver}: create it with"
+                " postgresql+psycopg"
             )
 
     @property
@@ -80,9 +87,10 @@ class AsyncDatabase:
         if self._connection is not None:
             yield self._connection  # in the transaction of the caller
             return
-        if self._pool is None:
+        if self._pool is None and self._engine is None:
             raise Closed("the store is not open", hint="Use it in: async with AsyncStore(…)")
-        async with self._pool.connection(patience) as connection:
+        held = self._of_engine() if self._engine is not None else self._pool.connection(patience)
+        async with held as connection:
             before = connection.autocommit
             await connection.set_autocommit(True)  # no message: one round trip, not three
             try:
@@ -90,6 +98,22 @@ class AsyncDatabase:
             finally:
                 if not connection.closed and not before:
                     await connection.set_autocommit(False)
+
+    @asynccontextmanager
+    async def _of_engine(self) -> AsyncIterator[Any]:
+        try:
+            held = await self._engine.connect()
+        except Exception as error:
+            raise of_engine(error) from error
+        try:
+            connection = (await held.get_raw_connection()).driver_connection
+            try:
+                yield connection
+            finally:
+                if connection.closed:  # its pool does not see that by itself
+                    await held.invalidate()
+        finally:
+            await held.close()
 
     @staticmethod
     async def _execute(connection: Any, text: str, values: Mapping[str, Any], scope: str) -> Rows:

@@ -1,4 +1,4 @@
-"""Connections: an address, a connection or a pool.
+"""Connections: an address, a connection, a pool or an engine of SQLAlchemy.
 
 Made of _database.py by generate.py. DO NOT EDIT.
 """
@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from ._error import Closed
-from ._psycopg import FAILURES, error_of, settings_for
+from ._psycopg import DRIVERS, FAILURES, error_of, of_engine, settings_for
 
 Rows = list[dict[str, Any]]
 
@@ -24,12 +24,19 @@ class Database:
 
     def __init__(self, source: Any) -> None:
         self._address = source if isinstance(source, str) else None
+        self._engine: Any = source if hasattr(source, "dialect") else None
         self._pool: Any = source if hasattr(source, "getconn") else None
-        self._connection: Any = None if self._address is not None or self._pool else source
+        others = (self._address, self._engine, self._pool)
+        self._connection: Any = source if others == (None, None, None) else None
         if self._connection is not None and not isinstance(source, Connection):
             raise TypeError(
-                f"pgagui: {type(source).__name__} is no address, psycopg.Connection or"
-                " psycopg_pool.ConnectionPool"
+                f"pgagui: {type(source).__name__} is no address, psycopg.Connection,"
+                " psycopg_pool.ConnectionPool or engine of SQLAlchemy for them"
+            )
+        if self._engine is not None and self._engine.dialect.driver not in DRIVERS:
+            raise TypeError(
+                f"pgagui: the engine has the driver {self._engine.dialect.driver}: create it with"
+                " postgresql+psycopg"
             )
 
     @property
@@ -80,9 +87,10 @@ class Database:
         if self._connection is not None:
             yield self._connection  # in the transaction of the caller
             return
-        if self._pool is None:
+        if self._pool is None and self._engine is None:
             raise Closed("the store is not open", hint="Use it in: with Store(…)")
-        with self._pool.connection(patience) as connection:
+        held = self._of_engine() if self._engine is not None else self._pool.connection(patience)
+        with held as connection:
             before = connection.autocommit
             connection.set_autocommit(True)  # no message: one round trip, not three
             try:
@@ -90,6 +98,22 @@ class Database:
             finally:
                 if not connection.closed and not before:
                     connection.set_autocommit(False)
+
+    @contextmanager
+    def _of_engine(self) -> Iterator[Any]:
+        try:
+            held = self._engine.connect()
+        except Exception as error:
+            raise of_engine(error) from error
+        try:
+            connection = held.connection.driver_connection
+            try:
+                yield connection
+            finally:
+                if connection.closed:  # its pool does not see that by itself
+                    held.invalidate()
+        finally:
+            held.close()
 
     @staticmethod
     def _execute(connection: Any, text: str, values: Mapping[str, Any], scope: str) -> Rows:

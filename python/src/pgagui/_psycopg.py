@@ -62,3 +62,16 @@ def _retry(state: str, message: str) -> Retry:
 
 
 FAILURES = (psycopg.Error, OSError, asyncio.TimeoutError, UnicodeError)
+
+# The names of psycopg in SQLAlchemy.
+DRIVERS = ("psycopg", "psycopg_async")
+
+
+def of_engine(error: Exception) -> BaseException:
+    """Returns the error of psycopg in one of SQLAlchemy, which has no connection to give."""
+    cause: object = getattr(error, "orig", None)
+    if isinstance(cause, psycopg.Error):
+        return cause
+    if type(error).__name__ == "TimeoutError":  # all of its connections are in use
+        return TimeoutError(str(error))
+    return error

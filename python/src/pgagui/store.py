@@ -28,9 +28,10 @@ class AsyncStore(AsyncCalls):
         async with AsyncStore("postgresql://…") as store:
             print(await store.messages("thread-1"))
 
-    source is an address, a psycopg_pool.AsyncConnectionPool of the caller, or one
-    psycopg.AsyncConnection: then each call is a part of the caller's transaction, and there is no
-    recording and no follower. The schema is that of `pgagui migrate up`.
+    source is an address, a psycopg_pool.AsyncConnectionPool or a sqlalchemy AsyncEngine of the
+    caller (postgresql+psycopg), or one psycopg.AsyncConnection: then each call is a part of the
+    caller's transaction, and there is no recording and no follower. The schema is that of
+    `pgagui migrate up`.
 
     scope is the tenant or user whose threads these are. linger is how long an event waits for
     others to share a commit, in seconds; max_bytes is how much of a run may wait for the database;
@@ -221,8 +222,8 @@ class Store(Calls):
         with Store("postgresql://…") as store:
             print(store.messages("thread-1"))
 
-    source is an address, a psycopg_pool.ConnectionPool, or one psycopg.Connection,
-    whose transaction the calls are a part of.
+    source is an address, a psycopg_pool.ConnectionPool, a sqlalchemy Engine (postgresql+psycopg),
+    or one psycopg.Connection, whose transaction the calls are a part of.
     """
 
     def __init__(self, source: Any, *, scope: str = "") -> None:
