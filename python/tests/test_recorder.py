@@ -463,6 +463,16 @@ async def test_closing_the_store_ends_its_runs_and_leaves_no_task(address):
         assert (await store.status("trip")).cut_off_reason == "its process was shut down"
 
 
+async def test_a_run_that_ended_is_settled_without_a_job(address):
+    async with AsyncStore(address) as store:
+        for thread in ("one", "two"):
+            words = ["text of 16 bytes" * 64] * 100
+            await collect(store.tee(run_input(thread=thread), agent(*words, thread=thread)))
+    with psycopg.connect(address) as connection:
+        runs = connection.execute("select log_bytes is not null from agui.run").fetchall()
+    assert runs == [(True,), (True,)]
+
+
 async def test_a_pool_of_the_user_is_used_as_it_is(address):
     pool = AsyncConnectionPool(address, open=False, min_size=1, max_size=2)
     await pool.open()

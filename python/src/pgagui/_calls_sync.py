@@ -246,6 +246,13 @@ class Calls:
             )
         )
 
+    def settle(self, thread_id: str) -> bool:
+        """Compacts what has ended in a thread, in one bounded step. A recording does it by itself.
+
+        Returns whether nothing worth a step is left. Call it in a transaction of its own.
+        """
+        return bool(self._value("settle", thread_id=thread_id))
+
     def erase(self, thread_id: str, reason: str | None = None) -> Erasure:
         """Removes a thread permanently. Its role needs agui_maintainer."""
         return self._one(Erasure, "erase", thread_id=thread_id, reason=reason)

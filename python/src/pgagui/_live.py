@@ -121,6 +121,7 @@ class Live:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._beating: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
+        self._settling = asyncio.Lock()
 
     def calls(self, scope: str, timeout: float) -> AsyncCalls:
         """The calls of a background task, which has no caller who would stop waiting."""
@@ -175,6 +176,14 @@ class Live:
             runs = [(recording.thread_id, recording.run_id) for recording in recordings]
             for signal in await self.calls(scope, HEARTBEAT_TIMEOUT).keep_alive(runs):
                 recordings[signal.call_no - 1].told(signal)
+
+    async def settle(self, calls: AsyncCalls, thread_id: str) -> None:
+        """Compacts a thread in which a run has ended, so that a reload does not wait for a job."""
+        async with self._settling:  # one connection of the pool at most
+            try:
+                await calls.settle(thread_id)
+            except Error as error:
+                log.debug('thread "%s" is left to the compaction job: %s', thread_id, error)
 
     async def close(self, timeout: float) -> None:
         """Ends all recordings and followers, and waits for their tasks, at most timeout seconds."""

@@ -333,6 +333,8 @@ class Recording:
         finally:
             self._is_closing = True
             self._live.remove(self)
+            if self.seq:
+                self._live.spawn(self._live.settle(self._calls, self.thread_id))
 
     async def _start(self) -> None:
         await self.send({"type": "RUN_STARTED", "threadId": self.thread_id, "runId": self.run_id})
