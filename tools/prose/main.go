@@ -99,7 +99,7 @@ func check(root fs.FS, paths []string) ([]string, error) {
 				return err
 			}
 			if entry.IsDir() {
-				if base := entry.Name(); name != "." && (base == "node_modules" || strings.HasPrefix(base, ".")) {
+				if base := entry.Name(); name != "." && (base == "node_modules" || base == "venv" || strings.HasPrefix(base, ".")) {
 					return fs.SkipDir
 				}
 				return nil
