@@ -200,6 +200,9 @@ func inputOfHistory(random *rand.Rand, history []string) (input []byte, changed 
 	if random.IntN(6) == 0 {
 		members = append(members, `"forwardedProps":{"messages":[]}`)
 	}
+	if random.IntN(6) == 0 { // a copy of the history, or of a part of it
+		members = append(members, `"context":{`+strings.Replace(list, strings.Join(changed, comma), strings.Join(changed[:random.IntN(len(changed)+1)], comma), 1)+`}`)
+	}
 	if random.IntN(2) == 0 {
 		random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	}

@@ -140,6 +140,8 @@ create or replace function agui_internal.new_input(
     thread_key uuid,
     run_no     int,
     known_ids  text[],
+    inout listed       bytea,
+    inout listed_bytes bigint,
     out input          json,
     out left_out_bytes bigint,
     out new_ids        text[]
@@ -155,8 +157,13 @@ set jit = off
 as $$
 declare
     stored record;
-    listed record;  -- the messages in parts
+    parts  record;  -- the messages in parts
     has_more boolean;  -- whether others follow them in the skeleton
+    body     bytea;
+    until    int;   -- the end of what is listed in body
+    head     text;  -- what stands before it
+    tail     text;  -- what stands behind it
+    messages text;  -- those that are not listed, guarded
 begin
     select of_run.input, of_run.skeleton, of_run.sections, section.kind, section.separator, section.part_nos into stored
     from agui.run_input as of_run
@@ -165,6 +172,37 @@ begin
     where of_run.thread_key = new_input.thread_key and of_run.run_no = new_input.run_no;
     if stored.part_nos is null then
         input := coalesce(stored.input, agui_internal.joined_input(thread_key, stored.skeleton, stored.sections)::json);
+        body := convert_to(input::text, 'UTF8');
+        if octet_length(body) < agui_internal.least_input_to_split() then
+            return;
+        end if;
+        until := nullif(position(convert_to('"messages":[', 'UTF8') || listed in body), 0) + 12 + octet_length(listed);
+        until := coalesce(until, nullif(position(convert_to('"messages": [', 'UTF8') || listed in body), 0) + 13 + octet_length(listed));
+        if substring(body from until for 1) in (',', ']') then
+            head := convert_from(substring(body for until - octet_length(listed) - 1), 'UTF8');
+            tail := convert_from(substring(body from until), 'UTF8');
+            messages := (agui_internal.json_guarded((head || '0' || tail)::json) -> 'messages')::text;
+            -- It could be a list elsewhere in the input.
+            if messages ^@ '[0' and (agui_internal.json_guarded((head || '1' || tail)::json) -> 'messages')::text ^@ '[1' then
+                input := (head || ltrim(left(tail, 1), ',') || substr(tail, 2))::json;
+                left_out_bytes := listed_bytes + case when tail ^@ ',' then 1 else 0 end;
+                messages := substr(messages, 3, length(messages) - 3);
+            end if;
+        end if;
+        if left_out_bytes is null then
+            messages := (agui_internal.json_guarded(input) -> 'messages')::text;
+            listed := null;
+            listed_bytes := 0;
+            messages := case when messages ^@ '[' then substr(messages, 2, length(messages) - 2) end;
+        end if;
+        if messages <> '' and not exists (
+            select
+            from json_array_elements(('[' || ltrim(messages, ',') || ']')::json) as message
+            where (strpos(agui_internal.message_id_of('message', message::text), '\') = 0) is not true
+        ) then
+            listed := coalesce(listed, '') || convert_to(agui_internal.json_unguard(messages), 'UTF8');
+            listed_bytes := listed_bytes + octet_length(messages);
+        end if;
         return;
     end if;
     has_more := stored.kind = 'beginning' and stored.skeleton[2] ^@ stored.separator;
@@ -174,28 +212,30 @@ begin
         count(*) filter (where known.id is null) as new_n,
         count(*) as n,
         coalesce(sum(part.bytes) filter (where known.id is not null), 0) as left_out_bytes
-    into listed
+    into parts
     from agui_internal.parts_in(thread_key, 'message', stored.part_nos) as part
     -- Guarded text with a backslash is ambiguous.
     left join (select distinct given.id from unnest(known_ids) as given (id) where strpos(given.id, '\') = 0) as known
         on known.id = part.message_id;
-    new_ids := listed.new_ids;
-    left_out_bytes := listed.left_out_bytes
-        + (listed.n - listed.new_n - case when listed.new_n = 0 and not has_more then 1 else 0 end) * octet_length(stored.separator);
-    if has_more and listed.new_n = 0 then
+    new_ids := parts.new_ids;
+    left_out_bytes := parts.left_out_bytes
+        + (parts.n - parts.new_n - case when parts.new_n = 0 and not has_more then 1 else 0 end) * octet_length(stored.separator);
+    if has_more and parts.new_n = 0 then
         stored.skeleton[2] := substr(stored.skeleton[2], length(stored.separator) + 1);
     end if;
     input := agui_internal.joined_input(
-        thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, agui_internal.ranges_of(listed.new_nos))
+        thread_key, stored.skeleton, agui_internal.with_messages(stored.sections, agui_internal.ranges_of(parts.new_nos))
     )::json;
 end
 $$;
 
 comment on function agui_internal.new_input is
     'What a fold takes from the input beside the events of a run: the input without the messages that '
-    'have one of the known ids, because a conversation that has them ignores them. left_out_bytes is '
-    'their size, as folds count it, with what separates them; new_ids are the ids of the others that '
-    'are in parts.';
+    'the conversation has, because it ignores them. Those in parts are known by their ids (known_ids). '
+    'In a whole input they are known by their text: listed is the text of the messages of an earlier '
+    'one, all with ids, with which this one begins. left_out_bytes is their size, as folds count it, '
+    'with what separates them; new_ids are the ids of the others that are in parts; listed becomes '
+    'the list of this input, with its size as folds count it.';
 
 create or replace function agui_internal.with_messages(sections jsonb, part_nos int4range[])
 returns jsonb

@@ -95,6 +95,8 @@ declare
     input         json;
     beside        record;  -- the input that is stored beside the events
     left_out_bytes bigint := 0;  -- of its messages that are known
+    listed        bytea;   -- the messages of an earlier input (agui_internal.new_input)
+    listed_bytes  bigint := 0;
     messages      json;
     content       text;
     patched       text;
@@ -332,6 +334,7 @@ begin
                 step.action := 'list messages';
                 step.messages := event.messages;
                 known_ids := '{}';
+                listed := null;
 
             when event.type = any (agui_internal.event_types('set state')) then
                 step.content := coalesce(event.snapshot, raw -> 'snapshot', raw -> 'state');
@@ -352,10 +355,12 @@ begin
                 input := event.input;
                 if takes_input[segment] then  -- the input that is stored beside the events
                     takes_input[segment] := false;
-                    select * into beside from agui_internal.new_input(thread_key, run_nos[segment], known_ids);
+                    select * into beside from agui_internal.new_input(thread_key, run_nos[segment], known_ids, listed, listed_bytes);
                     input := agui_internal.json_guarded(beside.input);
                     known_ids := known_ids || beside.new_ids;
                     left_out_bytes := coalesce(beside.left_out_bytes, 0);
+                    listed := beside.listed;
+                    listed_bytes := beside.listed_bytes;
                 end if;
                 messages := input -> 'messages';
                 continue when not input::text ^@ '{' or json_typeof(messages) not in ('array', 'null');
