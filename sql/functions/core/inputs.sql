@@ -190,15 +190,18 @@ begin
             end if;
         end if;
         if left_out_bytes is null then
-            messages := (agui_internal.json_guarded(input) -> 'messages')::text;
             listed := null;
             listed_bytes := 0;
-            messages := case when messages ^@ '[' then substr(messages, 2, length(messages) - 2) end;
+            -- One message is not a conversation, but it may be large.
+            if position(convert_to('"role"', 'UTF8') in substring(body from position(convert_to('"role"', 'UTF8') in body) + 1)) > 0 then
+                messages := (agui_internal.json_guarded(input) -> 'messages')::text;
+                messages := case when messages ^@ '[' then substr(messages, 2, length(messages) - 2) end;
+            end if;
         end if;
         if messages <> '' and not exists (
             select
             from json_array_elements(('[' || ltrim(messages, ',') || ']')::json) as message
-            where (strpos(agui_internal.message_id_of('message', message::text), '\') = 0) is not true
+            where (strpos(agui_internal.json_string_text((message -> 'id')::text), '\') = 0) is not true
         ) then
             listed := coalesce(listed, '') || convert_to(agui_internal.json_unguard(messages), 'UTF8');
             listed_bytes := listed_bytes + octet_length(messages);
