@@ -422,7 +422,7 @@ func TestKnownMessagesAreLookedUpInLinearTime(t *testing.T) {
 			var leftOut int
 			if err := connection.QueryRow(t.Context(), `
 				select left_out_bytes
-				from agui_internal.new_input(agui.thread_key('', $1), 1, (select array_agg(message_id) from agui.input_part where thread_key = agui.thread_key('', $1)))`,
+				from agui_internal.new_input(agui.thread_key('', $1), 1, (select array_agg(message_id) from agui.input_part where thread_key = agui.thread_key('', $1)), null, null)`,
 				thread).Scan(&leftOut); err != nil || leftOut < messages*100 {
 				t.Fatal(leftOut, err)
 			}
