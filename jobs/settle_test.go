@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/testdb"
+	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
 )
 
@@ -163,15 +164,16 @@ func TestSettleBesideTheJobs(t *testing.T) {
 	writers.Wait()
 	cancel()
 	compacting.Wait()
-	testdb.Exec(t, pool, `call agui.compact()`)
+	// A call that was cancelled may hold the lock of the job a little longer. Then the next one does nothing.
+	wait.For(t, "all runs to be compacted", func() bool {
+		testdb.Exec(t, pool, `call agui.compact()`)
+		return count(t, pool, toCompact) == 0
+	})
 	if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || found.Problems > 0 || found.Threads != threads {
 		t.Errorf("verify: %+v, %v", found, err)
 	}
 	if n := count(t, pool, `select count(*) from agui_internal.job_note where code is not null`); n > 0 {
 		t.Errorf("%d failures are noted", n)
-	}
-	if n := count(t, pool, toCompact); n > 0 {
-		t.Errorf("%d runs are not compacted", n)
 	}
 }
 
