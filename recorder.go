@@ -147,14 +147,16 @@ func (s *Store) NewRecorder(config *RecorderConfig) *Recorder {
 		r.config = *config
 	}
 	r.config.CloseTimeout = cmp.Or(r.config.CloseTimeout, 10*time.Second)
+	r.config.CallTimeout = cmp.Or(r.config.CallTimeout, 30*time.Second)
+	r.config.Logger = cmp.Or(r.config.Logger, slog.Default())
 	backend, as := s.forLive()
 	r.sender = live.NewSender(s.live, live.SenderConfig{
 		Calls: backend.ofMany(as), Lanes: backend.lanes(as), Scope: as.scope, Linger: r.config.Linger,
 		MaxBatchEvents: cmp.Or(r.config.MaxBatchEvents, 500), MaxBatchBytes: cmp.Or(r.config.MaxBatchBytes, 64<<10),
 		MaxBufferBytes: cmp.Or(r.config.MaxBufferBytes, 4<<20),
 		Relaxed:        r.config.Durability == Relaxed, Strict: r.config.Strict,
-		CheckEvery: cmp.Or(r.config.CheckEvery, time.Second), CallTimeout: cmp.Or(r.config.CallTimeout, 30*time.Second),
-		Logger: cmp.Or(r.config.Logger, slog.Default()), ErrorOf: ErrorOf, SignalOf: signalOf,
+		CheckEvery: cmp.Or(r.config.CheckEvery, time.Second), CallTimeout: r.config.CallTimeout,
+		Logger: r.config.Logger, ErrorOf: ErrorOf, SignalOf: signalOf,
 	})
 	if s.live != nil {
 		r.sender.Start()
@@ -189,11 +191,11 @@ func (r *Recorder) settle(settled chan<- struct{}) {
 		thread := r.toSettle[0]
 		r.toSettle = r.toSettle[1:]
 		r.mu.Unlock()
-		ctx, cancel := context.WithTimeout(r.settling, cmp.Or(r.config.CallTimeout, 30*time.Second))
+		ctx, cancel := context.WithTimeout(r.settling, r.config.CallTimeout)
 		_, err := r.store.InScope(thread.Scope).Settle(ctx, thread.ThreadID)
 		cancel()
 		if err != nil {
-			cmp.Or(r.config.Logger, slog.Default()).Debug("pgagui: a thread is left to the compaction job", "thread", thread.ThreadID, "error", err)
+			r.config.Logger.Debug("pgagui: a thread is left to the compaction job", "thread", thread.ThreadID, "error", err)
 		}
 	}
 }
