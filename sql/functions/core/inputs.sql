@@ -156,14 +156,15 @@ set enable_nestloop = off  -- the ids are looked up in a hash table
 set jit = off
 as $$
 declare
-    stored record;
-    parts  record;  -- the messages in parts
+    role     constant bytea := convert_to('"role"', 'UTF8');
+    stored   record;
+    parts    record;   -- the messages in parts
     has_more boolean;  -- whether others follow them in the skeleton
-    body     bytea;
-    until    int;   -- the end of what is listed in body
-    head     text;  -- what stands before it
-    tail     text;  -- what stands behind it
-    messages text;  -- those that are not listed, guarded
+    body     bytea;    -- the text of a whole input
+    until    int;      -- the end of the listed messages in it
+    head     text;     -- what stands before them
+    tail     text;     -- what stands behind them
+    messages text;     -- those that are not listed, guarded
 begin
     select of_run.input, of_run.skeleton, of_run.sections, section.kind, section.separator, section.part_nos into stored
     from agui.run_input as of_run
@@ -176,8 +177,7 @@ begin
         if octet_length(body) < agui_internal.least_input_to_split() then
             return;
         end if;
-        until := nullif(position(convert_to('"messages":[', 'UTF8') || listed in body), 0) + 12 + octet_length(listed);
-        until := coalesce(until, nullif(position(convert_to('"messages": [', 'UTF8') || listed in body), 0) + 13 + octet_length(listed));
+        until := agui_internal.behind_messages(body, listed);
         if substring(body from until for 1) in (',', ']') then
             head := convert_from(substring(body for until - octet_length(listed) - 1), 'UTF8');
             tail := convert_from(substring(body from until), 'UTF8');
@@ -192,8 +192,9 @@ begin
         if left_out_bytes is null then
             listed := null;
             listed_bytes := 0;
+            messages := null;
             -- One message is not a conversation, but it may be large.
-            if position(convert_to('"role"', 'UTF8') in substring(body from position(convert_to('"role"', 'UTF8') in body) + 1)) > 0 then
+            if position(role in substring(body from position(role in body) + 1)) > 0 then
                 messages := (agui_internal.json_guarded(input) -> 'messages')::text;
                 messages := case when messages ^@ '[' then substr(messages, 2, length(messages) - 2) end;
             end if;
@@ -235,10 +236,36 @@ $$;
 comment on function agui_internal.new_input is
     'What a fold takes from the input beside the events of a run: the input without the messages that '
     'the conversation has, because it ignores them. Those in parts are known by their ids (known_ids). '
-    'In a whole input they are known by their text: listed is the text of the messages of an earlier '
-    'one, all with ids, with which this one begins. left_out_bytes is their size, as folds count it, '
-    'with what separates them; new_ids are the ids of the others that are in parts; listed becomes '
-    'the list of this input, with its size as folds count it.';
+    'Those of a whole input are known by their text: listed is that of the messages of an earlier one, '
+    'all with ids, and listed_bytes its size as folds count it; they become those of this input. '
+    'left_out_bytes is the size of what is left out, as folds count it, with what separates it; new_ids '
+    'are the ids of the others that are in parts.';
+
+create or replace function agui_internal.behind_messages(input bytea, beginning bytea)
+returns int
+language plpgsql
+immutable
+strict
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    opening bytea;
+    at      int;
+begin
+    foreach opening in array array[convert_to('"messages":[', 'UTF8'), convert_to('"messages": [', 'UTF8')] loop
+        at := position(opening || beginning in input);
+        if at > 0 then
+            return at + octet_length(opening) + octet_length(beginning);
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+comment on function agui_internal.behind_messages is
+    'The place in bytes, from 1, behind the beginning of a list of messages in an input in UTF-8: the '
+    'first list that begins so, with or without a space before its bracket. Null: there is none.';
 
 create or replace function agui_internal.with_messages(sections jsonb, part_nos int4range[])
 returns jsonb
@@ -456,7 +483,6 @@ as $$
 declare
     -- Those that wait to be split stand between.
     most_inputs constant int := 16;
-    opening  text;
     sections jsonb;
     listed   int4range[];  -- the messages of the input before
     first    bytea;
@@ -477,10 +503,7 @@ begin
     if sections is null then
         return;
     end if;
-    foreach opening in array array['"messages":[', '"messages": ['] loop
-        first_at := nullif(position(convert_to(opening, 'UTF8') in known_messages.input), 0) + octet_length(opening);
-        exit when first_at is not null;
-    end loop;
+    first_at := agui_internal.behind_messages(input, '');
     if first_at is null then
         return;
     end if;
