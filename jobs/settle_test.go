@@ -84,14 +84,17 @@ func TestSettle(t *testing.T) {
 	}
 
 	// A run that is too long for one call is settled by several.
-	if err := appendText(t.Context(), pool, "long", "1", 400); err != nil {
-		t.Fatal(err)
+	piece := `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"` + strings.Repeat("text of 16 bytes", 80<<10) + `"}`
+	for _, events := range []string{`[{"type":"RUN_STARTED"},` + piece + `]`, `[` + piece + `]`, `[` + piece + `,{"type":"RUN_FINISHED"}]`} {
+		testdb.Exec(t, pool, `select agui.append('long', '1', $1)`, events)
 	}
-	calls := 1
+	calls := 0
 	for ; count(t, pool, `select count(*) from agui.run join agui.thread using (thread_key) where thread_id = 'long' and log_bytes is null`) > 0; calls++ {
 		testdb.Exec(t, pool, `select agui.settle('long', max_time => '0')`)
 	}
-	t.Logf("a run of 400 KB took %d calls of no time", calls)
+	if calls < 3 {
+		t.Errorf("a run of three pieces took %d calls of no time", calls)
+	}
 
 	if found, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{}); err != nil || found.Problems > 0 {
 		t.Errorf("verify: %+v, %v", found, err)
