@@ -260,7 +260,7 @@ class Calls:
     def keep_alive(
         self, runs: Sequence[tuple[str, str]], *, detach: bool = False
     ) -> list[Signal]:
-        """Sends heartbeats for runs, given as (thread_id, run_id). A Recorder does it by itself.
+        """Sends heartbeats for runs, given as (thread_id, run_id). A recording does it by itself.
 
         Returns a signal for each run that should stop or has ended.
         """

@@ -56,4 +56,4 @@ class Closed(Error):
 class NeedsPool(Error):
     """A recorder and a follower make calls at any time. They need a pool, not one connection."""
 
-    remedy = "Give the store an address or a psycopg_pool.AsyncConnectionPool."
+    remedy = "Give the store an address, a psycopg_pool.AsyncConnectionPool or an AsyncEngine."
