@@ -21,6 +21,7 @@ var notInCluster = map[string]string{
 	"TestAnEndThatNothingFollowsIsStored":            "it reads a table of one database",
 	"TestLockedThreadsOfOneLeaveConnectionsToOthers": "it locks threads on one database",
 	"TestAnAgentIsNotIdleWhileTheDatabaseIsSlow":     "it locks a table of one database",
+	"TestReadsOfLargeDocumentsAreBounded":            "it fills one database, and counts the bytes that come from it",
 }
 
 // clusters are the nodes by the pool of the one that tests read.
