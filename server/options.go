@@ -81,6 +81,8 @@ type (
 	Agent = core.Agent
 	// History says which messages an agent receives.
 	History = core.History
+	// ConcurrentRun says what a request does while another run of its thread is in progress.
+	ConcurrentRun = core.ConcurrentRun
 	// RunObserver watches the runs that the server records.
 	RunObserver = core.RunObserver
 	// ObservedRun is a run that an observer watches.
@@ -98,4 +100,14 @@ const (
 	// FullHistory says that clients send all messages: the agent receives what the client sent. If
 	// it sent none of the stored ones, the run begins a new root.
 	FullHistory = core.FullHistory
+)
+
+// The values of ConcurrentRun.
+const (
+	// RefuseRun refuses the request with 409.
+	RefuseRun = core.RefuseRun
+	// SupersedeRun requests the other run to stop, and begins when that has ended.
+	SupersedeRun = core.SupersedeRun
+	// QueueRun waits until the other run has ended, and continues from it.
+	QueueRun = core.QueueRun
 )

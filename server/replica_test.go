@@ -117,12 +117,16 @@ func serveWithReplica(t *testing.T, primary, replica string, options server.Opti
 	return p
 }
 
-// metrics returns the values of a metric, by its labels.
 func (p *withReplica) metrics(name string) map[string]float64 {
-	p.t.Helper()
-	families, err := p.registry.Gather()
+	return metricsOf(p.t, p.registry, name)
+}
+
+// metricsOf returns the values of a metric, by its labels.
+func metricsOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
 	if err != nil {
-		p.t.Fatal(err)
+		t.Fatal(err)
 	}
 	values := map[string]float64{}
 	for _, family := range families {

@@ -10,7 +10,7 @@ import pytest
 from ag_ui import core
 from psycopg_pool import AsyncConnectionPool
 
-from pgagui import AsyncStore, Closed, Error, NeedsPool, Unavailable, errors, sse
+from pgagui import AsyncStore, Closed, Error, NeedsPool, Unavailable, errors, repair_tool_calls, sse
 
 from .conftest import ROOT, collect, crash, finished, message, outage, run_input, started, until
 
@@ -154,6 +154,67 @@ async def test_another_run_in_progress_and_a_repeated_request(store):
         assert not caught.value.retryable and caught.value.hint
     with pytest.raises(errors.RunIDInUse):
         await store.record(run_input()).begin()
+
+
+async def test_queued_runs_have_their_turns_in_order(store):
+    async with store.record(run_input()) as run:
+        await run.send(started())
+        waiting = []
+        for name in ("run-2", "run-3", "run-4"):
+            tee = store.tee(run_input(name), agent("x", run=name), on_concurrent_run="queue")
+            waiting.append(asyncio.create_task(collect(tee)))
+            await asyncio.sleep(0)
+        left = asyncio.create_task(
+            store.record(run_input("left"), on_concurrent_run="queue").begin()
+        )
+        await asyncio.sleep(0)
+        left.cancel()
+    ended = [(await events)[-1].type for events in waiting]
+    assert ended == ["RUN_FINISHED"] * 3
+    runs = await store.runs("trip")
+    assert [run.run_id for run in runs] == ["run-1", "run-2", "run-3", "run-4"]
+    assert [run.parent_run_id for run in runs] == [None, "run-1", "run-2", "run-3"]
+
+
+async def test_a_run_supersedes_the_one_in_progress(store, address):
+    async with AsyncStore(address, check_every=0.05) as other:
+        first = other.record(run_input())
+
+        async def agent_of_the_other_process():
+            async with first as run:
+                await run.send(started())
+                await asyncio.Event().wait()
+
+        other_process = asyncio.create_task(agent_of_the_other_process())
+
+        async def has_begun():
+            return first.seq == 1
+
+        await until(has_begun)
+        tee = store.tee(run_input("run-2"), agent("x", run="run-2"), on_concurrent_run="supersede")
+        assert (await collect(tee))[-1].type == "RUN_FINISHED"
+        await other_process
+        assert first.stop_reason == "superseded by another run"
+    assert [run.status for run in await store.runs("trip")] == ["cancelled", "finished"]
+
+
+async def test_a_queued_run_is_refused_after_its_time(store):
+    async with store.record(run_input()) as run:
+        await run.send(started())
+        late = store.record(run_input("run-2"), on_concurrent_run="queue", queue_timeout=0.1)
+        with pytest.raises(errors.RunInProgress):
+            await late.begin()
+    with pytest.raises(errors.InvalidArgument, match="on_concurrent_run is 'wait'"):
+        store.record(run_input("run-2"), on_concurrent_run="wait")
+    assert [run.run_id for run in await store.runs("trip")] == ["run-1"]
+
+
+TOOL_RESULTS = json.loads((ROOT / "protocol/testdata/tool_results.json").read_text())
+
+
+@pytest.mark.parametrize("case", TOOL_RESULTS, ids=[case["name"] for case in TOOL_RESULTS])
+def test_calls_of_tools_get_results(case):
+    assert [message["id"] for message in repair_tool_calls(case)] == case["want"]
 
 
 async def test_a_stop_cancels_the_agent_and_closes_what_is_open(store):

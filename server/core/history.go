@@ -16,6 +16,8 @@ type conversation struct {
 	activities map[string]bool // their ids
 	state      json.RawMessage
 	hasAliases bool // the client has messages of it under other ids
+	// arrived are the ids of what agents said while the request waited for its turn: its client cannot have removed it.
+	arrived map[string]bool
 }
 
 func readConversation(messages []json.RawMessage, state json.RawMessage) conversation {
@@ -47,6 +49,25 @@ func knowsAny(stored conversation, sent []message) bool {
 	return slices.ContainsFunc(sent, func(m message) bool { return known[m.id] })
 }
 
+// keepArrived finds what came while a request waited for its turn.
+func (c *conversation) keepArrived(in *Input) {
+	if in.before == nil {
+		return
+	}
+	c.arrived = ids(c.messages)
+	for _, message := range c.messages {
+		if message.role == "user" || in.before[message.id] {
+			delete(c.arrived, message.id)
+		}
+	}
+}
+
+// isMissed reports whether something arrived that the client did not send.
+func (c *conversation) isMissed(in *Input) bool {
+	known := ids(in.messages)
+	return !c.hasAliases && slices.ContainsFunc(turns(c.messages), func(m message) bool { return c.arrived[m.id] && !known[m.id] })
+}
+
 // size returns the size of a conversation in bytes.
 func (c *conversation) size() int {
 	size := len(c.state)
@@ -61,7 +82,7 @@ func isFilled(in *Input, stored conversation, mode History) bool {
 	if len(stored.messages) == 0 && len(stored.state) == 0 {
 		return false
 	}
-	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, turns(in.messages))
+	return mode == NewMessages || mode == FillHistory && !knowsAny(stored, turns(in.messages)) || stored.isMissed(in)
 }
 
 // lacksHistory reports whether a client does not have the stored conversation. One that sends new messages only has it.
@@ -83,30 +104,32 @@ func (c *conversation) stateOfBranch(in *Input) (state json.RawMessage, isInLog 
 	return state, isInLog
 }
 
-// filled returns the stored messages before those of the client, and the stored state if the client
-// sent none, as members of an input.
-func filled(in *Input, stored conversation) map[string]json.RawMessage {
+// filled returns the stored messages before those of the client.
+func filled(in *Input, stored conversation) (list []message) {
 	known := ids(stored.messages)
 	hasInstructions := false
 	for _, message := range in.messages {
 		hasInstructions = hasInstructions || message.isInstruction
 	}
-	var list []json.RawMessage
 	for _, message := range stored.messages {
 		if !message.isInstruction || !hasInstructions {
-			list = append(list, message.json)
+			list = append(list, message)
 		}
 	}
 	for _, message := range in.messages {
 		if !known[message.id] || message.isInstruction {
-			list = append(list, message.json)
+			list = append(list, message)
 		}
 	}
-	changes := map[string]json.RawMessage{"messages": jsontext.Array(list)}
-	if in.isEmpty && len(stored.state) > 0 {
-		changes["state"] = stored.state
+	return list
+}
+
+func listOf(messages []message) json.RawMessage {
+	texts := make([]json.RawMessage, len(messages))
+	for i, message := range messages {
+		texts[i] = message.json
 	}
-	return changes
+	return jsontext.Array(texts)
 }
 
 // withMembers returns an object with other values of some members. The other members keep their
@@ -159,10 +182,14 @@ func branchOf(sent []message, stored conversation, mode History) (point branchPo
 		}
 		return atHead, ""
 	}
-	have := turns(stored.messages)
+	have, rest := turns(stored.messages), sent
 	k := 0
-	for k < len(sent) && k < len(have) && isSame(sent[k], have[k]) {
-		k++
+	for ; k < len(have); k++ {
+		if len(rest) > 0 && isSame(rest[0], have[k]) {
+			rest = rest[1:]
+		} else if !stored.arrived[have[k].id] {
+			break
+		}
 	}
 	if k == len(have) {
 		return atHead, ""
@@ -175,7 +202,6 @@ func branchOf(sent []message, stored conversation, mode History) (point branchPo
 			break
 		}
 	}
-	rest := sent[k:]
 	if len(rest) > 0 && rest[0].id == have[k].id {
 		return before, messageID
 	}

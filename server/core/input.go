@@ -35,6 +35,8 @@ type Input struct {
 	answer          answer
 	state           json.RawMessage
 	isEmpty         bool // the state is null or {}
+	// before are the ids of the messages before the run that the request waited for. nil: it did not wait.
+	before map[string]bool
 	// Held is the memory of the input and of its copies.
 	Held *door.Holding
 }

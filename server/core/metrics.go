@@ -16,6 +16,7 @@ type metrics struct {
 	running     *prometheus.GaugeVec   // by agent
 	events      *prometheus.CounterVec // by agent
 	streams     prometheus.Gauge
+	queued      prometheus.Gauge
 	rewound     prometheus.Counter
 	repeated    prometheus.Counter
 	unplaced    prometheus.Counter
@@ -39,6 +40,9 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memor
 		events: counters("events_total", "Events that the recorder took from agents.", "agent"),
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "pgagui_server_streams", Help: "Streams that are open now.",
+		}),
+		queued: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "pgagui_server_requests_queued", Help: "Requests that wait for another run of their thread.",
 		}),
 		rewound:     counter("resumed_from_history_total", "Clients that received the history, because the log does not have the event that they resumed behind."),
 		repeated:    counter("runs_repeated_total", "Requests to run that were a repetition of an earlier one."),
@@ -77,7 +81,7 @@ func newMetrics(registry prometheus.Registerer, recorder *pgagui.Recorder, memor
 		Name: "pgagui_server_memory_refused_total", Help: "Large requests and answers for which there was no memory.",
 	}, func() float64 { return float64(memory.Refused()) })
 	for _, collector := range []prometheus.Collector{
-		m.runs, m.running, m.events, m.streams, m.rewound, m.repeated, m.unplaced, m.replacedIDs, m.filtered,
+		m.runs, m.running, m.events, m.streams, m.queued, m.rewound, m.repeated, m.unplaced, m.replacedIDs, m.filtered,
 		buffered, retries, retrying, caught, memoryLimit, memoryUsed, memoryRefused,
 	} {
 		if err := registry.Register(collector); err != nil {

@@ -70,6 +70,14 @@ type Agent struct {
 	BranchState bool
 	// Parallel lets several runs of a thread be in progress at once.
 	Parallel bool
+	// OnConcurrentRun says what a request does while another run of its thread is in progress. Those of
+	// one process wait in the order in which they came. A request that ends while it waits leaves no trace.
+	OnConcurrentRun ConcurrentRun
+	// QueueTimeout bounds how long a request waits for its turn. A minute if zero.
+	QueueTimeout time.Duration
+	// RepairToolCalls gives the calls of tools that have no result the result "interrupted" before the
+	// agent receives the messages: most providers of models refuse calls without one.
+	RepairToolCalls bool
 	// Idempotent says that a request can be repeated although the agent may have received it. Then
 	// the server retries after the statuses 502, 503 and 504.
 	Idempotent bool
@@ -142,6 +150,7 @@ func completed(agents []Agent) ([]Agent, error) {
 		setDefault(&agent.IdleTimeout, 5*time.Minute)
 		setDefault(&agent.EndTimeout, 2*time.Second)
 		setDefault(&agent.RunTimeout, time.Hour)
+		setDefault(&agent.QueueTimeout, time.Minute)
 		if err := agent.check(); err != nil {
 			problems = append(problems, fmt.Errorf("agent %q: %w", agent.Name, err))
 		}
@@ -159,6 +168,9 @@ func (a *Agent) check() error {
 	}
 	if !slices.Contains([]History{FillHistory, NewMessages, FullHistory}, a.History) {
 		return fmt.Errorf(`its history is %q (expected "new", "full", or nothing)`, a.History)
+	}
+	if !slices.Contains([]ConcurrentRun{RefuseRun, SupersedeRun, QueueRun}, a.OnConcurrentRun) {
+		return fmt.Errorf(`its onConcurrentRun is %q (expected "supersede", "queue", or nothing)`, a.OnConcurrentRun)
 	}
 	address, err := url.Parse(a.URL)
 	if err != nil {

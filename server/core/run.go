@@ -83,25 +83,30 @@ func (s *Server) Start(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 	run, err := s.start(ctx, to, agent, in, headers)
 	if errors.Is(err, pgagui.ErrRunInProgress) {
 		known, _ := problem.Of(err)
-		known.RunID = runInProgress(ctx, to, in.ThreadID)
+		known.RunID, _ = runInProgress(ctx, to, in.ThreadID)
 		return nil, known
 	}
 	return run, err
 }
 
-// runInProgress returns the id of a run that is in progress in a thread, or about to begin.
-func runInProgress(ctx context.Context, from Tenant, threadID string) string {
-	if attached, err := from.Status(ctx, pgagui.RunRef{ThreadID: threadID}); err == nil && attached.Status == pgagui.Running {
-		return attached.RunID
+// runInProgress returns the id of a run that is in progress in a thread, or about to begin. before is the run at whose end the
+// thread was until then.
+func runInProgress(ctx context.Context, from Tenant, threadID string) (runID, before string) {
+	head, err := from.Status(ctx, pgagui.RunRef{ThreadID: threadID})
+	if err == nil && head.Status == pgagui.Running {
+		return head.RunID, head.ParentRunID
 	}
 	if claims, err := from.Claims(ctx, threadID); err == nil && len(claims) > 0 {
-		return claims[0].Run.RunID
+		return claims[0].Run.RunID, claims[0].ParentRunID
 	}
-	return ""
+	if err != nil {
+		return "", ""
+	}
+	return "", head.RunID
 }
 
 func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header) (*Started, error) {
-	claim, isKnown, err := s.claim(ctx, to, agent, in)
+	claim, isKnown, err := s.claimInTurn(ctx, to, agent, in)
 	if isKnown { // the same request came before
 		s.metrics.repeated.Inc()
 		return repeated(ctx, to, agent, in)
@@ -136,7 +141,7 @@ func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 	if branches && keepsState {
 		state, isInLog = stored.stateOfBranch(in)
 	}
-	input, err := s.inputOf(ctx, in, stored, mode, state)
+	input, err := s.inputOf(ctx, agent, in, stored, mode, state)
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +196,10 @@ func historyOf(agent *Agent, in *Input) History {
 
 // inputOf returns what the agent receives. If state is not nil, it replaces the state of the client. An answer names the run that asks
 // as its parent: TanStack AI needs it, and clients cannot send it.
-func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mode History, state json.RawMessage) (json.RawMessage, error) {
+func (s *Server) inputOf(ctx context.Context, agent *Agent, in *Input, stored conversation, mode History, state json.RawMessage) (json.RawMessage, error) {
 	isFilled := isFilled(in, stored, mode)
 	namesParent := in.answer.asked != "" && !in.hasParent
-	if !isFilled && state == nil && !namesParent {
+	if !isFilled && state == nil && !namesParent && !agent.RepairToolCalls {
 		return in.json, nil
 	}
 	err := in.Held.Wait(ctx, heldSize(in.json)+stored.size()+len(in.json))
@@ -205,9 +210,18 @@ func (s *Server) inputOf(ctx context.Context, in *Input, stored conversation, mo
 		return nil, err
 	}
 	defer in.Held.DropCopies()
-	changes := map[string]json.RawMessage{}
+	changes, messages := map[string]json.RawMessage{}, in.messages
 	if isFilled {
-		changes = filled(in, stored)
+		messages = filled(in, stored)
+		if in.isEmpty && len(stored.state) > 0 {
+			changes["state"] = stored.state
+		}
+	}
+	if agent.RepairToolCalls {
+		messages = withResults(messages, in.answer.text != nil)
+	}
+	if isFilled || len(messages) > len(in.messages) {
+		changes["messages"] = listOf(messages)
 	}
 	if state != nil {
 		changes["state"] = state
@@ -258,6 +272,7 @@ func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode Hist
 	}
 	isRenamed := !slices.EqualFunc(own, sent, func(a, b message) bool { return a.id == b.id })
 	stored.hasAliases = isRenamed
+	stored.keepArrived(in)
 	switch point, messageID := branchOf(sent, stored, mode); point {
 	case elsewhere:
 		s.metrics.unplaced.Inc()

@@ -34,6 +34,7 @@ type Server struct {
 	runs     runs
 	folded   foldedRuns
 	appends  *door.Slots
+	queues   queues
 
 	// background is the context of all runs: it ends when Shutdown gives them up.
 	background context.Context
@@ -58,7 +59,7 @@ func New(store *pgagui.Store, entry *door.Door, options Options) (*Server, error
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		runs: runs{all: map[*recordedRun]struct{}{}}, folded: foldedRuns{all: map[foldedName]*foldedRun{}}, Door: entry,
-		appends: door.NewSlots(options.MaxAppends),
+		appends: door.NewSlots(options.MaxAppends), queues: queues{all: map[threadKey][]chan struct{}{}},
 	}
 	s.keepAgents(agents)
 	s.background, s.giveUp = context.WithCancelCause(context.Background())

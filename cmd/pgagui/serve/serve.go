@@ -67,7 +67,9 @@ Agents have more settings in the file. Secrets stay in the environment:
       headersFromEnv: {Authorization: ASSISTANT_AUTHORIZATION}
       forwardHeaders: [Accept-Language]
       history: full        # the client sends all messages; new: only new ones
-      idleTimeout: 2m      # also: endTimeout, runTimeout, maxEventBytes, parallel, …
+      idleTimeout: 2m      # also: endTimeout, runTimeout, maxEventBytes, …
+      onConcurrentRun: queue  # or supersede; without it a second run is refused
+      repairToolCalls: true   # calls without a result get the result "interrupted"
 
 On SIGHUP the server reloads the agents, the token file and the certificate. If the new ones cannot
 be used, it keeps the old ones. On SIGTERM or Ctrl-C it aborts its streams, so that clients come

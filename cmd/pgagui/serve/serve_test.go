@@ -189,6 +189,11 @@ func TestServeConfigErrorsNameTheLine(t *testing.T) {
 		}
 	}
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--config", "nowhere.yaml")
+
+	file := clitest.WriteFile(t, "serve.yaml", "insecure: true\nagents:\n  - {name: a, url: 'http://a', onConcurrentRun: wait, queueTimeout: 1s, repairToolCalls: true}")
+	if message := commands.MustFail(cli.ExitUsage, "serve", "--check", "--config", file); !strings.Contains(message, `agent "a": its onConcurrentRun is "wait"`) {
+		t.Error(message)
+	}
 }
 
 func TestServeSettingsThatCannotBe(t *testing.T) {

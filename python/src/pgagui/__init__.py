@@ -2,7 +2,8 @@
 
 from . import errors
 from ._error import Closed, Error, NeedsPool, Unavailable
-from ._recorder import Recording, Tee
+from ._recorder import OnConcurrentRun, Recording, Tee
+from ._repair import repair_tool_calls
 from .store import AsyncStore, Store, sse
 from .types import (
     Attachment,
@@ -32,6 +33,7 @@ __all__ = [
     "Event",
     "Interrupt",
     "NeedsPool",
+    "OnConcurrentRun",
     "Position",
     "Recording",
     "Run",
@@ -43,5 +45,6 @@ __all__ = [
     "Unavailable",
     "Waiting",
     "errors",
+    "repair_tool_calls",
     "sse",
 ]

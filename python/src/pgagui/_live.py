@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from ._calls import AsyncCalls
 from ._database import AsyncDatabase, Rows
@@ -122,10 +123,15 @@ class Live:
         self._beating: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
         self._settling = asyncio.Lock()
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def calls(self, scope: str, timeout: float) -> AsyncCalls:
         """The calls of a background task, which has no caller who would stop waiting."""
         return AsyncCalls(_Timed(self._database, timeout), scope)
+
+    def turn(self, scope: str, thread_id: str) -> asyncio.Lock:
+        """The lock of a thread, which those who wait get in the order in which they came."""
+        return self._turns.setdefault((scope, thread_id), asyncio.Lock())
 
     def spawn(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Starts a task that the store keeps until it ends."""

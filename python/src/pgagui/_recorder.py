@@ -10,17 +10,29 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from itertools import islice
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ._error import Closed, Error
 from ._events import ENDS, encode_event, encode_input
 from ._live import CALL_TIMEOUT, Change, Follower, Live, log, problem_of, retry
-from .errors import ConflictingRepeat, InvalidEvents, RunCutOff, RunEnded
+from .errors import (
+    ConflictingRepeat,
+    InvalidArgument,
+    InvalidEvents,
+    RunCutOff,
+    RunEnded,
+    RunInProgress,
+)
 from .types import Event, Position, Signal
 
 MAX_BATCH_EVENTS, MAX_BATCH_BYTES = 500, 64 << 10
 MAX_KEPT_BYTES = 1 << 20  # of a client that reads slowly: then it reads from the log
 MAX_ERROR_TEXT = 4000
+FIRST_TURN_PAUSE, LONGEST_TURN_PAUSE = 0.05, 0.5
+
+OnConcurrentRun = Literal["refuse", "supersede", "queue"]
+"""What a run does while another one of its thread is in progress: it is refused (RunInProgress), it
+requests the other one to stop and begins when that has ended, or it waits for its turn."""
 
 
 class Recording:
@@ -44,9 +56,16 @@ class Recording:
         *,
         parent: str | None,
         parallel: bool,
+        on_concurrent_run: OnConcurrentRun,
+        queue_timeout: float,
         linger: float,
         max_bytes: int,
     ) -> None:
+        if on_concurrent_run not in get_args(OnConcurrentRun):
+            raise InvalidArgument(
+                f"on_concurrent_run is {on_concurrent_run!r}",
+                hint='Use "refuse", "supersede" or "queue".',
+            )
         self._input, members = encode_input(run_input)
         ids = members.get("threadId"), members.get("runId")
         if not all(isinstance(name, str) and name for name in ids):
@@ -67,11 +86,13 @@ class Recording:
         self._calls = live.calls(scope, CALL_TIMEOUT)
         self._parent = members.get("parentRunId") if parent is None else parent
         self._parallel = parallel
+        self._on_concurrent_run, self._queue_timeout = on_concurrent_run, queue_timeout
         self._linger, self._max_bytes = linger, max_bytes
         self._claimant = str(uuid.uuid4())
         self._pending: deque[tuple[str, str]] = deque()
         self._bytes = self._taken = self._kept = 0
         self._has_ended = self._is_closing = self._is_urgent = self._is_shut_down = False
+        self._has_left = False  # while it waited for its turn
         self._changed, self._news = Change(), Change()
         self._sending: asyncio.Task[None] | None = None
         self._body: asyncio.Task[Any] | None = None
@@ -132,10 +153,11 @@ class Recording:
             return
         if self._live.is_closed:
             raise Closed("the store is closed")
-        claiming = self._live.spawn(retry(f"claim {self}", self._claim))
+        claiming = self._live.spawn(self._claim_in_turn())
         try:
             await asyncio.shield(claiming)
         except asyncio.CancelledError:
+            self._has_left = True
             claiming.add_done_callback(lambda _: self._live.spawn(self._release()))
             raise
         self._sending = self._live.spawn(self._send_all())
@@ -230,6 +252,27 @@ class Recording:
             claimant=self._claimant, input=self._input, parent_run_id=self._parent,
             parallel=self._parallel,
         )  # fmt: skip
+
+    async def _claim_in_turn(self) -> None:
+        if self._on_concurrent_run == "refuse":
+            return await retry(f"claim {self}", self._claim)
+        loop, pause = asyncio.get_running_loop(), FIRST_TURN_PAUSE
+        until = loop.time() + self._queue_timeout
+        async with self._live.turn(self.scope, self.thread_id):
+            while True:
+                if self._has_left or self._live.is_closed:
+                    raise Closed(f"{self} did not wait for its turn")
+                try:
+                    return await retry(f"claim {self}", self._claim)
+                except RunInProgress:
+                    left = until - loop.time()
+                    if left <= 0:
+                        raise
+                if self._on_concurrent_run == "supersede":
+                    reason = "superseded by another run"
+                    await self._calls.request_stop(self.thread_id, reason=reason)
+                await asyncio.sleep(min(pause, left))
+                pause = min(2 * pause, LONGEST_TURN_PAUSE)
 
     async def _release(self) -> None:
         try:

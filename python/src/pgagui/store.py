@@ -14,7 +14,7 @@ from ._database import AsyncDatabase
 from ._database_sync import Database
 from ._error import NeedsPool
 from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
-from ._recorder import Recording, Tee
+from ._recorder import OnConcurrentRun, Recording, Tee
 from .errors import UnknownThread
 from .types import Attachment, Batch, Claim, Event, Position
 
@@ -80,17 +80,26 @@ class AsyncStore(AsyncCalls):
         await self.close()
 
     def record(
-        self, run_input: Any, *, parent: str | None = None, parallel: bool = False
+        self,
+        run_input: Any,
+        *,
+        parent: str | None = None,
+        parallel: bool = False,
+        on_concurrent_run: OnConcurrentRun = "refuse",
+        queue_timeout: float = 60.0,
     ) -> Recording:
         """Returns a recording of a run: `async with store.record(run_input) as run`.
 
         run_input is the RunAgentInput that the client sent, with threadId, runId and the user's
         words. parent: None is its parentRunId, or else the head; "" makes a root. parallel lets the
-        run begin while others are in progress in the thread.
+        run begin while others are in progress in the thread; else on_concurrent_run says what it
+        does then, for at most queue_timeout seconds. Those of one store have their turns in the
+        order in which they came, and continue from the run before.
         """
         self._need_pool("a recording")
         return Recording(
             self._live, self.scope, run_input, parent=parent, parallel=parallel,
+            on_concurrent_run=on_concurrent_run, queue_timeout=queue_timeout,
             linger=self._linger, max_bytes=self._max_bytes,
         )  # fmt: skip
 
@@ -101,12 +110,18 @@ class AsyncStore(AsyncCalls):
         *,
         parent: str | None = None,
         parallel: bool = False,
+        on_concurrent_run: OnConcurrentRun = "refuse",
+        queue_timeout: float = 60.0,
     ) -> Tee:
         """Records the events of an agent, and yields each once it is stored.
 
         The agent runs in a task of its own: a client that leaves does not end the run.
         """
-        return Tee(self._live, self.record(run_input, parent=parent, parallel=parallel), events)
+        recording = self.record(
+            run_input, parent=parent, parallel=parallel,
+            on_concurrent_run=on_concurrent_run, queue_timeout=queue_timeout,
+        )  # fmt: skip
+        return Tee(self._live, recording, events)
 
     def follow(
         self,
