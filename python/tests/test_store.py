@@ -202,6 +202,8 @@ async def test_a_rewound_log_is_noticed(store):
     for wrong in (Position(99), Position(last.seq, last.recorded_at - timedelta(seconds=1))):
         with pytest.raises(errors.LogRewound):
             await collect(store.follow("trip", after=wrong))
+        page = [event.type for event in await collect(store.connect("trip", after=wrong))]
+        assert page[:2] == ["RUN_STARTED", "MESSAGES_SNAPSHOT"] and page[-1] == "RUN_FINISHED"
 
 
 async def test_scopes_are_kept_apart(store):

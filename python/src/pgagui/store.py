@@ -15,7 +15,7 @@ from ._database_sync import Database
 from ._error import NeedsPool
 from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
 from ._recorder import OnConcurrentRun, Recording, Tee
-from .errors import UnknownThread
+from .errors import LogRewound, UnknownThread
 from .types import Attachment, Batch, Claim, Event, Position
 
 CLAIM_INTERVAL = 0.5  # seconds after which a follower looks if a claimed run still will begin
@@ -185,13 +185,24 @@ class AsyncStore(AsyncCalls):
         """Yields a conversation for a page that loads, and then what follows until no run runs.
 
         Without after it begins with the history as a snapshot, whose last event has a position.
-        after is what the page saw last: then it is follow. A thread without runs is no error.
+        after is what the page saw last: then it is follow, unless the log does not have that event
+        any more, after a failover. A thread without runs is no error.
         """
-        place = Position.of(after)
-        if place.seq:
-            return self.follow(thread_id, after=place)
         self._need_pool("a follower")
-        return self._connect(thread_id)
+        place = Position.of(after)
+        return self._resume(thread_id, place) if place.seq else self._connect(thread_id)
+
+    async def _resume(self, thread_id: str, place: Position) -> AsyncGenerator[Event, None]:
+        begun = False
+        try:
+            async for event in self.follow(thread_id, after=place):
+                begun = True
+                yield event
+        except LogRewound:
+            if begun:  # a page cannot take a history in the middle: it comes back
+                raise
+            async for event in self._connect(thread_id):
+                yield event
 
     async def _connect(self, thread_id: str) -> AsyncGenerator[Event, None]:
         async def attach() -> Attachment:
