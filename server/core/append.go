@@ -93,17 +93,17 @@ func refusedAt(err error, events []json.RawMessage) int {
 	return slices.IndexFunc(events, func(event json.RawMessage) bool { return !json.Valid(event) })
 }
 
-// inStream says of an event that was refused where in the stream it is, and how many are stored.
+// inStream says of a refusal how many events are stored, and where in the stream the event is that it names.
 func inStream(err error, events []json.RawMessage, before int64) error {
-	at := refusedAt(err, events)
-	if at < 0 {
+	refusal, ok := errors.AsType[*pgagui.Error](err)
+	if !ok {
 		return err
 	}
-	refusal, _ := errors.AsType[*pgagui.Error](err)
+	at := refusedAt(err, events)
 	located := *refusal
-	stored := before + int64(at)
+	stored := before + int64(max(at, 0))
 	place := fmt.Sprintf("event %d of the stream", stored+1)
-	if json.Valid(events[at]) {
+	if at < 0 || json.Valid(events[at]) {
 		located.Message = strings.Replace(located.Message, fmt.Sprintf("event %d of the call", refusal.Event), place, 1)
 	} else {
 		located.Message = fmt.Sprintf("%s is not valid JSON: %v", place, rawjson.WhyInvalid(events[at]))
