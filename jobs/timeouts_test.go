@@ -17,13 +17,13 @@ func TestJobsFoldLongerThanATransactionMayBeIdle(t *testing.T) {
 	url := testdb.New(t)
 	pool := testdb.Connect(t, url)
 	// Each patch moves all items of a list.
-	body := []string{`{"type":"STATE_SNAPSHOT","snapshot":{"list":[` + strings.TrimSuffix(strings.Repeat("1,", 50_000), ",") + `]}}`}
+	body := []string{`{"type":"STATE_SNAPSHOT","snapshot":{"list":[` + strings.TrimSuffix(strings.Repeat("1,", 100_000), ",") + `]}}`}
 	for range 1000 {
 		body = append(body, `{"type":"STATE_DELTA","delta":[{"op":"add","path":"/list/0","value":2},{"op":"remove","path":"/list/0"}]}`)
 	}
 	appendInBatches(t, pgagui.New(pool, nil), "t", "r", "", 1000, body...)
 	impatient := testdb.ConnectWith(t, url, func(config *pgxpool.Config) {
-		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "50ms"
+		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "400ms"
 	})
 	if done := mustCompact(t, impatient, jobs.CompactOptions{}); done.Runs != 1 || done.Quarantined > 0 {
 		t.Errorf("compacted %+v", done)
