@@ -22,6 +22,7 @@ install: ## Install pgagui where go install puts programs
 
 .PHONY: demo
 demo: ## Run the demo on a private PostgreSQL server
+	@test -n "$$DATABASE_URL" || $(WITH_SERVER) true || { echo "or let pgagui download a server: go run ./cmd/pgagui dev --yes" >&2; exit 1; }
 	@echo "compiling pgagui: a minute the first time"
 	go run ./cmd/pgagui demo
 
