@@ -241,6 +241,20 @@ async def test_a_stop_cancels_the_agent_and_closes_what_is_open(store):
     assert (await store.status("trip")).status == "cancelled"
 
 
+async def test_the_end_that_a_stop_writes_is_not_taken_for_that_of_another_writer(address):
+    async with AsyncStore(address, check_every=0.002) as store:  # heartbeats come at any time
+        for run in (f"run-{n}" for n in range(30)):
+
+            async def agent(run=run):
+                yield started(run)
+                await asyncio.sleep(60)
+
+            tee = store.tee(run_input(run), agent())
+            await anext(tee)
+            await store.request_stop("trip")
+            assert (await collect(tee))[-1].data["outcome"] == {"type": "cancelled"}
+
+
 async def test_the_code_behind_a_stopped_block_continues(store):
     async with store.record(run_input()) as run:
         await store.request_stop("trip", "run-1")  # of the claim: nothing is sent yet

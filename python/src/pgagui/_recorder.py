@@ -200,7 +200,7 @@ class Recording:
 
     def told(self, signal: Signal) -> None:
         """Acts on the answer to a heartbeat."""
-        if self._has_ended or self.failure is not None:
+        if self._has_ended or self._is_closing or self.failure is not None:
             return
         if signal.cut_off_reason:
             self._fail(RunCutOff(f"{self} was cut off: {signal.cut_off_reason}"))
