@@ -186,11 +186,7 @@ async def test_a_run_supersedes_the_one_in_progress(store, address):
                 await asyncio.Event().wait()
 
         other_process = asyncio.create_task(agent_of_the_other_process())
-
-        async def has_begun():
-            return first.seq == 1
-
-        await until(has_begun)
+        await until(lambda: first.seq == 1)
         tee = store.tee(run_input("run-2"), agent("x", run="run-2"), on_concurrent_run="supersede")
         assert (await collect(tee))[-1].type == "RUN_FINISHED"
         await other_process

@@ -26,16 +26,14 @@ def repair_tool_calls(run_input: Any) -> list[dict[str, Any]]:
     lacking: list[dict[str, Any]] = []
     for i, message in enumerate(messages):
         if message.get("role") != "tool":
-            repaired, lacking = repaired + lacking, []
+            repaired += lacking
+            lacking = []
         repaired.append(message)
-        lacking += [
-            {
-                "id": f"{call}-interrupted",
-                "role": "tool",
-                "toolCallId": call,
-                "content": "interrupted",
-            }
-            for call in calls[i]
-            if i != last and call not in have
-        ]
+        if i == last:
+            continue
+        for call in calls[i]:
+            if call not in have:
+                have.add(call)
+                result = {"id": f"{call}-interrupted", "role": "tool", "toolCallId": call}
+                lacking.append(result | {"content": "interrupted"})
     return repaired + lacking
