@@ -444,6 +444,13 @@ func TestAStreamIsAppendedAsItArrives(t *testing.T) {
 	go send("/threads/strict/runs/run-3/events?strict=true", "application/x-ndjson", strings.NewReader(
 		started("strict", "run-3")+"\n"+finished("strict", "run-3")+"\n"+start("late")+"\n"))
 	wantAnswer(409, "(events stored before it: 2)") // the end may have come in a call of its own
+	body, frames = io.Pipe()
+	go send("/threads/ended/runs/run-1/events?strict=true", "application/x-ndjson", body)
+	fmt.Fprintf(frames, "%s\n%s\n", started("ended", "run-1"), finished("ended", "run-1"))
+	p.waitForSeq("ended", 2)
+	fmt.Fprintln(frames, start("late"))
+	wantAnswer(409, "is already finished: the log accepts no more events of it (events stored before it: 2)")
+	frames.Close()
 	go send("/threads/t/runs/run-3/events", "application/x-ndjson", strings.NewReader(strings.Repeat("x", 9<<20)))
 	wantAnswer(413, "after 0 events")
 

@@ -64,8 +64,11 @@ func (c *conversation) keepArrived(in *Input) {
 
 // isMissed reports whether something arrived that the client did not send.
 func (c *conversation) isMissed(in *Input) bool {
+	if len(c.arrived) == 0 || c.hasAliases {
+		return false
+	}
 	known := ids(in.messages)
-	return !c.hasAliases && slices.ContainsFunc(turns(c.messages), func(m message) bool { return c.arrived[m.id] && !known[m.id] })
+	return slices.ContainsFunc(turns(c.messages), func(m message) bool { return c.arrived[m.id] && !known[m.id] })
 }
 
 // size returns the size of a conversation in bytes.

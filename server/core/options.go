@@ -71,7 +71,7 @@ type Agent struct {
 	// Parallel lets several runs of a thread be in progress at once.
 	Parallel bool
 	// OnConcurrentRun says what a request does while another run of its thread is in progress. Those of
-	// one process wait in the order in which they came. A request that ends while it waits leaves no trace.
+	// one process wait in the order in which they came. A request whose client leaves while it waits leaves no trace.
 	OnConcurrentRun ConcurrentRun
 	// QueueTimeout bounds how long a request waits for its turn. A minute if zero.
 	QueueTimeout time.Duration

@@ -229,6 +229,9 @@ func (s *Server) inputOf(ctx context.Context, agent *Agent, in *Input, stored co
 	if namesParent {
 		changes["parentRunId"] = jsontext.Quote(in.answer.asked)
 	}
+	if len(changes) == 0 { // all calls of tools have results
+		return in.json, nil
+	}
 	return withMembers(in.json, changes), nil
 }
 

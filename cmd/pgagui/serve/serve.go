@@ -67,7 +67,7 @@ Agents have more settings in the file. Secrets stay in the environment:
       headersFromEnv: {Authorization: ASSISTANT_AUTHORIZATION}
       forwardHeaders: [Accept-Language]
       history: full        # the client sends all messages; new: only new ones
-      idleTimeout: 2m      # also: endTimeout, runTimeout, maxEventBytes, …
+      idleTimeout: 2m      # also: endTimeout, runTimeout, maxEventBytes, parallel, …
       onConcurrentRun: queue  # or supersede; without it a second run is refused
       repairToolCalls: true   # calls without a result get the result "interrupted"
 
