@@ -200,9 +200,13 @@ test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.pack
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
 
 .PHONY: test-python
-test-python: python/venv/installed build ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
+test-python: python/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
 	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy
 	$(WITH_SERVER) sh -c 'cd python && exec venv/bin/python -m pytest -q $(ARGS)'
+
+# The schema that the package installs.
+python/src/pgagui/migrations.json: build
+	bin/pgagui migrate sql --format json >$@
 
 %/venv/installed: %/requirements.txt
 	rm -rf $*/venv && python3 -m venv $*/venv

@@ -49,6 +49,8 @@ def test_what_is_built_works_in_an_empty_environment(address, tmp_path):
     run(*pip, "install", *pins, f"{wheel}[binary]")
     assert run(python, "-c", PROGRAM, address) == "2 finished\n"
     assert list((tmp_path / "venv").glob("lib/*/site-packages/pgagui-*/licenses/LICENSE"))
+    status = run(python, "-m", "pgagui", "migrate", "status", "--database-url", address)
+    assert "up to date" in status
     (tmp_path / "wrong.py").write_text("from pgagui import Store\n\nn: int = Store('').threads()\n")
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir",

@@ -16,6 +16,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -60,6 +61,26 @@ func DownSQL(from uint) string {
 		fmt.Fprintf(&text, "-- %s\n\n%s\n", m.DownFile(), m.Down)
 	}
 	return text.String()
+}
+
+// JSON is InstallSQL and the migrations for a program of another language: an object with install, its SQL, and migrations in order, each
+// with version, name, fingerprint and up, its SQL. Run each SQL in a transaction.
+func JSON() ([]byte, error) {
+	type one struct {
+		Version     uint   `json:"version"`
+		Name        string `json:"name"`
+		Fingerprint string `json:"fingerprint"`
+		Up          string `json:"up"`
+	}
+	var all struct {
+		Install    string `json:"install"`
+		Migrations []one  `json:"migrations"`
+	}
+	all.Install = InstallSQL()
+	for _, m := range program() {
+		all.Migrations = append(all.Migrations, one{m.Version, m.Name, m.Fingerprint, m.Up})
+	}
+	return json.Marshal(all)
 }
 
 // GooseSQL is UpSQL(from), or InstallSQL() if from is 0, and DownSQL(from) in the form of a migration for goose (https://github.com/pressly/goose).

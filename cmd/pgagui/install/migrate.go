@@ -319,6 +319,9 @@ them beside a chain of yours, with the version table of pgagui.
 With --folder and --format extension it writes the files of an extension, for "create extension
 pgagui".
 
+With --format json it prints one object with that SQL and all migrations, for programs that install
+the schema themselves, as the Python package does.
+
 With --format sqlc it prints the tables, views and functions, with the types of columns, arguments
 and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under schema; do not run it.`,
 		Example: `  pgagui migrate sql | psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1
@@ -349,7 +352,7 @@ and results, for sqlc (https://sqlc.dev). List that file in sqlc.yaml under sche
 	}
 	command.Flags().UintVar(&from, "from", 0, "print only the migrations after this `version` (see: pgagui migrate status)")
 	command.Flags().BoolVar(&down, "down", false, "print the SQL that reverts them; without --from this removes all data")
-	command.Flags().StringVar(&format, "format", "plain", "plain, goose (up and down in one file, with goose's annotations), sqlc (the schema for sqlc), or extension (with --folder)")
+	command.Flags().StringVar(&format, "format", "plain", "plain, goose (up and down in one file, with goose's annotations), json (for programs), sqlc (the schema for sqlc), or extension (with --folder)")
 	command.Flags().StringVar(&folder, "folder", "", "write the migrations as files for golang-migrate, or those of an extension, to this `folder`")
 	return command
 }
@@ -381,10 +384,13 @@ func migrationSQL(from uint, down bool, format string) (string, error) {
 		return "", fmt.Errorf("--from %d: this program has versions up to %d", from, schema.Latest())
 	case format == "extension":
 		return "", errors.New("--format extension needs --folder: an extension has several files")
-	case format != "plain" && format != "goose" && format != "sqlc":
-		return "", fmt.Errorf("--format %s: unknown format (expected plain, goose, sqlc or extension)", format)
-	case format == "sqlc" && (down || from > 0):
-		return "", errors.New("--format sqlc excludes --down and --from: it prints the whole schema")
+	case format != "plain" && format != "goose" && format != "json" && format != "sqlc":
+		return "", fmt.Errorf("--format %s: unknown format (expected plain, goose, json, sqlc or extension)", format)
+	case (format == "json" || format == "sqlc") && (down || from > 0):
+		return "", fmt.Errorf("--format %s excludes --down and --from: it prints the whole schema", format)
+	case format == "json":
+		text, err := schema.JSON()
+		return string(text), err
 	case format == "sqlc":
 		return sqlc.Schema, nil
 	case format == "goose" && down:

@@ -1,7 +1,7 @@
 """Stores the event streams of AG-UI agents in PostgreSQL. See README.md, and AsyncStore."""
 
 from . import errors
-from ._error import Closed, Error, NeedsPool, Unavailable
+from ._error import Closed, Error, NeedsPool, Unavailable, WrongSchema
 from ._recorder import OnConcurrentRun, Recording, Tee
 from ._repair import repair_tool_calls
 from .store import AsyncStore, Store, sse
@@ -44,6 +44,7 @@ __all__ = [
     "Thread",
     "Unavailable",
     "Waiting",
+    "WrongSchema",
     "errors",
     "repair_tool_calls",
     "sse",

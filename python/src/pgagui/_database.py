@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from ._error import Closed
-from ._psycopg import DRIVERS, FAILURES, error_of, of_engine, settings_for
+from ._psycopg import CHECK, DRIVERS, FAILURES, check_schema, error_of, of_engine, settings_for
 
 Rows = list[dict[str, Any]]
 
@@ -51,7 +51,8 @@ class AsyncDatabase:
         settings = settings_for(self._address)
         try:
             async with await AsyncConnection.connect(self._address, **settings) as first:
-                await first.execute("select 'agui.append'::regproc")
+                answer = await first.execute(CHECK)
+                check_schema(*(await answer.fetchone() or (0, 0)))
             self._pool = AsyncConnectionPool(
                 self._address, kwargs=settings, min_size=1, max_size=10, open=False, timeout=10,
                 # It gives up soon, and each call that waits begins anew: with the default it tries

@@ -53,6 +53,10 @@ class Closed(Error):
     """The store, its pool or its connection is closed or not open, or the recording has ended."""
 
 
+class WrongSchema(Error):
+    """The schema of the database is older than the package, or too new for it."""
+
+
 class NeedsPool(Error):
     """A recorder and a follower make calls at any time. They need a pool, not one connection."""
 

@@ -8,8 +8,13 @@ from typing import Any
 import psycopg
 from psycopg_pool import PoolClosed
 
-from ._error import Closed, Error, Retry, Unavailable
+from ._error import Closed, Error, Retry, Unavailable, WrongSchema
 from .errors import OF_STATE, STATES, InvalidArgument
+
+SCHEMA = 22  # the version of the schema that the package is made for
+
+# What a store needs of it: nothing else fails as clearly when it is missing or older.
+CHECK = "select version, serves from agui_internal.installed()"
 
 # Of a pool that the store opens. Without prepared statements it works through any pooler. A lost
 # network ends a call after some seconds: an operating system waits for a quarter of an hour.
@@ -52,6 +57,20 @@ def error_of(error: BaseException) -> Error:
         hint = next((advice for code, _, _, advice in STATES if state.startswith(code)), "")
     detail = error.diag.message_detail or ""
     return kind(message, hint=hint, detail=detail, sqlstate=state, retry=retry)
+
+
+def check_schema(version: int, serves: int) -> None:
+    """Refuses a schema that this package cannot work with."""
+    if version < SCHEMA:
+        what, hint = "is older than", "Run python -m pgagui migrate up, or pgagui migrate up."
+    elif serves > SCHEMA:
+        what, hint = "is newer than", "Install a newer pgagui."
+    else:
+        return
+    raise WrongSchema(
+        f"the schema agui has version {version}, which {what} {SCHEMA}, that of this package",
+        hint=hint,
+    )
 
 
 def _retry(state: str, message: str) -> Retry:
