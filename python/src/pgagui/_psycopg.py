@@ -39,7 +39,7 @@ def settings_for(address: str) -> dict[str, Any]:
 
 def error_of(error: BaseException) -> Error:
     """Returns the error of the package for one of psycopg, its pool or asyncio."""
-    message = str(error) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__  # one line; libpq writes two
     if isinstance(error, PoolClosed):
         return Closed("the pool of connections is closed", hint=message)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
