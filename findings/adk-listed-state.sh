@@ -4,8 +4,8 @@
 # Behaviour: the documentation of ListSessionsResponse says that events and states of its sessions are not set. Both services set the
 # state, merged with the state of user and app. Only the events are left out.
 #
-# Why it matters: who writes a service by that text returns empty states. A program that lists sessions to show a
-# title from the state then shows none. And who gives the list to a browser as it is sends every state with it.
+# Why it matters: a service that is written to that text returns empty states, and a program that takes the titles of a list from them
+# shows none. A back end that passes the list on to a browser sends every state with it.
 #
 # Output:
 #   documented: The events and states are not set within each Session object.

@@ -20,6 +20,7 @@ from psycopg import conninfo
 from pgagui import AsyncStore
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = os.environ.get("PGAGUI", str(ROOT / "bin" / "pgagui"))
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +35,8 @@ def server():
 def template(server):
     """A database with the schema, which tests copy."""
     with database(server, "template1") as address:
-        program = os.environ.get("PGAGUI", str(ROOT / "bin" / "pgagui"))
         environment = os.environ | {"DATABASE_URL": address}
-        subprocess.run([program, "migrate", "up"], env=environment, check=True)
+        subprocess.run([PROGRAM, "migrate", "up"], env=environment, check=True)
         yield conninfo.conninfo_to_dict(address)["dbname"]
 
 

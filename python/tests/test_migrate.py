@@ -12,9 +12,7 @@ from psycopg import conninfo
 from pgagui import AsyncStore, Error, Store, WrongSchema, migrate
 from pgagui._psycopg import SCHEMA
 
-from .conftest import ROOT, execute, finished, started
-
-PROGRAM = os.environ.get("PGAGUI", str(ROOT / "bin" / "pgagui"))
+from .conftest import PROGRAM, ROOT, execute, finished, started
 
 
 def run(*command, address, code=0):

@@ -13,7 +13,7 @@ from .errors import OF_STATE, STATES, InvalidArgument
 
 SCHEMA = 22  # the version of the schema that the package is made for
 
-# What a store needs of it: nothing else fails as clearly when it is missing or older.
+# What check_schema reads.
 CHECK = "select version, serves from agui_internal.installed()"
 
 # Of a pool that the store opens. Without prepared statements it works through any pooler. A lost

@@ -40,12 +40,15 @@ class State:
 
     version: int
     """0: nothing is installed."""
-    latest: int
-    """The version of this package."""
-    problem: str | None
+    problem: str | None = None
     """Why this package cannot work with the database, and what to do. None: it can."""
-    can_upgrade: bool
+    can_upgrade: bool = False
     """Whether up() solves the problem."""
+
+    @property
+    def latest(self) -> int:
+        """The version of this package."""
+        return SCHEMA
 
 
 def up(address: str = "", *, notice: Callable[[str], None] | None = None) -> State:
@@ -117,59 +120,55 @@ def _lock(connection: Any) -> None:
 def _state_of(connection: Any) -> State:
     if not _one(connection, _IS_INSTALLED):
         if _one(connection, _IS_UNKNOWN):
-            return State(0, SCHEMA, *_of_other_build("nothing says of which build it is"))
-        return State(
-            0, SCHEMA, "the database has no schema agui: run python -m pgagui migrate up", True
-        )
+            return _of_other_build(0, "nothing says of which build it is")
+        problem = "the database has no schema agui: run python -m pgagui migrate up"
+        return State(0, problem, can_upgrade=True)
     version, fingerprint, serves = _one(
         connection, "select version, fingerprint, serves from agui_internal.installed()"
     )
     if version > SCHEMA:
         problem = f"the schema agui has version {version}, and this package works with {SCHEMA}"
-        problem += ": install a newer pgagui"
-        return State(version, SCHEMA, None if serves <= SCHEMA else problem, False)
+        return State(version, None if serves <= SCHEMA else f"{problem}: install a newer pgagui")
     if fingerprint != _migrations()["migrations"][version - 1]["fingerprint"]:
-        build = f"its version {version} has the fingerprint {fingerprint[:12]}"
-        return State(version, SCHEMA, *_of_other_build(build))
-    changed = [
-        f"{name} ({change})"
-        for name, change in connection.execute(
-            "select object, change from agui_internal.changed_objects()"
-        )
-    ] if _records_changes(connection) else []  # fmt: skip
-    if changed:
+        why = f"its version {version} has the fingerprint {fingerprint[:12]}"
+        return _of_other_build(version, why)
+    if changed := _changes(connection):
         problem = f"the schema agui was changed by hand: {', '.join(changed[:5])}"
-        return State(version, SCHEMA, f"{problem}: see pgagui migrate status", False)
-    if version < SCHEMA and _one(connection, _OTHER_TOOL):
+        return State(version, f"{problem}: see pgagui migrate status")
+    if version == SCHEMA:
+        return State(version)
+    if _one(connection, _OTHER_TOOL):
         problem = f"another tool installed version {version} of the schema agui: add what is new to"
         problem += f" its migrations: pgagui migrate sql --from {version}"
-        return State(version, SCHEMA, problem, False)
-    if version < SCHEMA:
-        problem = f"the schema agui has version {version}, and this package needs {SCHEMA}"
-        return State(version, SCHEMA, f"{problem}: run python -m pgagui migrate up", True)
-    return State(version, SCHEMA, None, True)
+        return State(version, problem)
+    problem = f"the schema agui has version {version}, and this package needs {SCHEMA}"
+    return State(version, f"{problem}: run python -m pgagui migrate up", can_upgrade=True)
 
 
-def _of_other_build(why: str) -> tuple[str, bool]:
+def _of_other_build(version: int, why: str) -> State:
     problem = f"the schema agui was installed by another build of pgagui ({why})"
-    return f"{problem}: use pgagui migrate status and up of the program", False
+    return State(version, f"{problem}: use pgagui migrate status and up of the program")
 
 
-def _records_changes(connection: Any) -> bool:
+def _changes(connection: Any) -> list[str]:
+    """Returns the objects that were changed by hand. Version 1 does not record what they were."""
     name = "routine agui_internal.changed_objects"
-    found: bool = _one(connection, "select %s = any ((agui_internal.installed()).objects)", name)
-    return found
+    if not _one(connection, "select %s = any ((agui_internal.installed()).objects)", name):
+        return []
+    rows = connection.execute("select object, change from agui_internal.changed_objects()")
+    return [f"{name} ({change})" for name, change in rows]
 
 
 def _upgrade(connection: Any, version: int) -> None:
-    steps = [(step["version"], step["name"], step["up"]) for step in _migrations()["migrations"]]
     if version == 0:  # an empty database needs only one
-        steps = [(SCHEMA, "install", _migrations()["install"])]
         if _one(connection, "select to_regnamespace('agui') is null"):
             connection.execute("create schema agui")
+        steps = [(SCHEMA, "install", _migrations()["install"])]
+    else:
+        later = _migrations()["migrations"][version:]
+        steps = [(step["version"], step["name"], step["up"]) for step in later]
     for number, name, text in steps:
-        if number > version:
-            _patiently(connection, name, partial(_step, connection, text, number))
+        _patiently(f"migration {name}", partial(_step, connection, text, number))
 
 
 def _step(connection: Any, text: str, version: int) -> None:
@@ -183,7 +182,7 @@ def _step(connection: Any, text: str, version: int) -> None:
         connection.execute("insert into agui.schema_migrations values (%s, false)", [version])
 
 
-def _patiently(connection: Any, what: str, work: Callable[[], None]) -> None:
+def _patiently(what: str, work: Callable[[], None]) -> None:
     """Repeats what fails because others hold locks of tables."""
     pause, deadline = _TABLE_PAUSE, time.monotonic() + _PATIENCE
     while True:
@@ -197,7 +196,7 @@ def _patiently(connection: Any, what: str, work: Callable[[], None]) -> None:
                 ) from error
         except psycopg.Error as error:
             refusal = error_of(error)
-            refusal.args = (f"migration {what}: {refusal.message}",)
+            refusal.args = (f"{what}: {refusal.message}",)
             refusal.message = refusal.args[0]
             raise refusal from error
         time.sleep(pause * random.uniform(0.5, 1.5))
@@ -210,7 +209,9 @@ def _complete(connection: Any) -> None:
         connection,
         "select pg_has_role(nspowner, 'usage') from pg_namespace where nspname = 'agui_internal'",
     ):
-        _patiently(connection, "privileges", lambda: connection.execute("call agui.grant_access()"))
+        _patiently(
+            "complete the privileges", lambda: connection.execute("call agui.grant_access()")
+        )
 
 
 @cache
