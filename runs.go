@@ -1,6 +1,7 @@
 package pgagui
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -114,6 +115,47 @@ func (s *Store) MessageOrigin(ctx context.Context, run RunRef, messageID string)
 		return Run{}, unknown(ErrUnknownMessage, "no run of the lineage brought a message %q", messageID)
 	}
 	return runOf(db.RunsRow(rows[0])), nil
+}
+
+// ClientMessages is what a client sent with a request to run, as BranchPoint reads it.
+type ClientMessages struct {
+	Messages   json.RawMessage // the list of its RunAgentInput
+	History    string          // which messages clients send: "full", "new", or "fill" (empty): all or only new ones
+	IsGiven    bool            // the client named the parent, or answers what it asks
+	WaitedFrom *string         // the run at whose end the thread was when the request began to wait; empty: none; nil: it did not wait
+}
+
+// BranchPoint says where a run continues. Its Point is "head" (the client continues the conversation), "before" (it edits a message,
+// or wants another answer), "start" (it replaces all of it), or "elsewhere" (it trimmed or reordered it, and continues it).
+type BranchPoint struct {
+	ParentRunID  string // empty: none
+	Point        string
+	IsFilled     bool  // the agent needs AgentMessages in place of what the client sent
+	LacksHistory bool  // the client lacks stored messages, or has them under other ids
+	HistoryBytes int64 // of the stored messages and the state at the parent
+}
+
+// BranchPoint decides where a run continues whose client names no parent, from the messages that it sent. run is the one that it
+// continues otherwise (empty: the head). Call it behind Claim, with the parent of the claim.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrInvalidEvents (no list of messages), ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) BranchPoint(ctx context.Context, run RunRef, sent ClientMessages) (BranchPoint, error) {
+	row, err := s.of(run.ThreadID).BranchPoint(ctx, db.BranchPointParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Messages: rawjson.Text(sent.Messages), History: cmp.Or(sent.History, "fill"),
+		IsGiven: sent.IsGiven, WaitedFrom: sent.WaitedFrom, Scope: s.scope,
+	})
+	return BranchPoint(row), ErrorOf(err)
+}
+
+// AgentMessages returns the messages that an agent needs whose client sent only some: the stored ones at the end of a run, without
+// activities, and then those of the client that are new. messages is the list of the client's RunAgentInput.
+//
+// Errors: ErrUnknownThread, ErrUnknownRun, ErrInvalidEvents (no list of messages), ErrKeyCollision, ErrQuarantined, ErrFoldLimit.
+func (s *Store) AgentMessages(ctx context.Context, run RunRef, messages json.RawMessage) (json.RawMessage, error) {
+	list, err := s.of(run.ThreadID).AgentMessages(ctx, db.AgentMessagesParams{
+		ThreadID: run.ThreadID, RunID: orNull(run.RunID), Messages: rawjson.Text(messages), Scope: s.scope,
+	})
+	return json.RawMessage(list), ErrorOf(err)
 }
 
 // Question says what an answer is to.

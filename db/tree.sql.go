@@ -12,6 +12,29 @@ import (
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
+const AgentMessages = `-- name: AgentMessages :one
+select agui.agent_messages($1::pg_catalog.text, $2::pg_catalog.json, $3::pg_catalog.text, $4::pg_catalog.text)::pg_catalog.json as messages
+`
+
+type AgentMessagesParams struct {
+	ThreadID string
+	Messages rawjson.Text
+	RunID    *string
+	Scope    string
+}
+
+func (q *Queries) AgentMessages(ctx context.Context, arg AgentMessagesParams) (rawjson.Text, error) {
+	row := q.db.QueryRow(ctx, AgentMessages,
+		arg.ThreadID,
+		arg.Messages,
+		arg.RunID,
+		arg.Scope,
+	)
+	var messages rawjson.Text
+	err := row.Scan(&messages)
+	return messages, err
+}
+
 const Answered = `-- name: Answered :one
 select
     coalesce((found).asking_run_id, '')::pg_catalog.text as asking_run_id,
@@ -46,6 +69,57 @@ func (q *Queries) Answered(ctx context.Context, arg AnsweredParams) (AnsweredRow
 	)
 	var i AnsweredRow
 	err := row.Scan(&i.AskingRunID, &i.AnsweredBy, &i.AnsweredAt)
+	return i, err
+}
+
+const BranchPoint = `-- name: BranchPoint :one
+select
+    coalesce((found).parent_run_id, '')::pg_catalog.text as parent_run_id,
+    (found).point::pg_catalog.text as point,
+    (found).is_filled::boolean as is_filled,
+    (found).lacks_history::boolean as lacks_history,
+    (found).history_bytes::bigint as history_bytes
+from agui.branch_point(
+    $1::pg_catalog.text, $2::pg_catalog.json, $3::pg_catalog.text, $4::pg_catalog.text, $5::boolean, $6::pg_catalog.text, $7::pg_catalog.text
+) as found
+`
+
+type BranchPointParams struct {
+	ThreadID   string
+	Messages   rawjson.Text
+	RunID      *string
+	History    string
+	IsGiven    bool
+	WaitedFrom *string
+	Scope      string
+}
+
+type BranchPointRow struct {
+	ParentRunID  string
+	Point        string
+	IsFilled     bool
+	LacksHistory bool
+	HistoryBytes int64
+}
+
+func (q *Queries) BranchPoint(ctx context.Context, arg BranchPointParams) (BranchPointRow, error) {
+	row := q.db.QueryRow(ctx, BranchPoint,
+		arg.ThreadID,
+		arg.Messages,
+		arg.RunID,
+		arg.History,
+		arg.IsGiven,
+		arg.WaitedFrom,
+		arg.Scope,
+	)
+	var i BranchPointRow
+	err := row.Scan(
+		&i.ParentRunID,
+		&i.Point,
+		&i.IsFilled,
+		&i.LacksHistory,
+		&i.HistoryBytes,
+	)
 	return i, err
 }
 

@@ -282,7 +282,14 @@ func randomArgument(random *rand.Rand, name, kind, run, thread string, items int
 		return pick("'c0'", "'c1'", "'c2'")
 	case "namespace":
 		return "''"
-	case "messages", "delta", "patches":
+	case "messages":
+		if kind == "json" {
+			return pick("'[]'", `'[{"id":"m","role":"user","content":"x"}]'`)
+		}
+		return "null"
+	case "history":
+		return pick("'full'", "'fill'", "'new'")
+	case "delta", "patches":
 		return "null"
 	case "shape":
 		return pick("'stream'", "'snapshot'", "'events'")
@@ -295,6 +302,9 @@ func randomArgument(random *rand.Rand, name, kind, run, thread string, items int
 	case "cursor":
 		return "null"
 	case "status":
+		if kind == "integer" {
+			return "500"
+		}
 		return pick("'running'", "'finished'")
 	case "older_than":
 		return "'0'"

@@ -35,18 +35,17 @@ type Input struct {
 	answer          answer
 	state           json.RawMessage
 	isEmpty         bool // the state is null or {}
-	// before are the ids of the messages before the run that the request waited for. nil: it did not wait.
-	before map[string]bool
+	// waitedFrom is the run before the one that the request waited for; empty: none. nil: it did not wait.
+	waitedFrom *string
 	// Held is the memory of the input and of its copies.
 	Held *door.Holding
 }
 
-// message is a message of an input or of the stored conversation.
+// message is a message of an input.
 type message struct {
-	json          json.RawMessage
-	id, role      string
-	content       json.RawMessage // as the official client reads it
-	isInstruction bool            // a system or developer message, which agents and clients add as they like
+	json     json.RawMessage
+	id, role string
+	content  json.RawMessage // as the official client reads it
 }
 
 // ReadInput reads an input. Its errors are for the client.
@@ -178,6 +177,5 @@ func readMessage(text []byte) message {
 			m.content = value
 		}
 	}
-	m.isInstruction = m.role == "system" || m.role == "developer"
 	return m
 }

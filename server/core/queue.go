@@ -70,16 +70,14 @@ func (s *Server) claimInTurn(ctx context.Context, to Tenant, agent *Agent, in *I
 	turn, leave := s.queues.enter(threadKey{to.scope, in.ThreadID})
 	defer leave()
 	defer func() {
-		if in.before != nil {
+		if in.waitedFrom != nil {
 			s.metrics.queued.Dec()
 		}
 	}()
 	select {
 	case <-turn:
 	default:
-		if err = s.beginWaiting(waiting, to, in); err != nil {
-			return nil, false, err
-		}
+		s.beginWaiting(waiting, to, in)
 		select {
 		case <-turn:
 		case <-waiting.Done():
@@ -93,12 +91,12 @@ func (s *Server) claimInTurn(ctx context.Context, to Tenant, agent *Agent, in *I
 		if !errors.Is(err, pgagui.ErrRunInProgress) || waiting.Err() != nil {
 			return claim, isKnown, err
 		}
-		err = s.beginWaiting(waiting, to, in)
-		if err == nil && agent.OnConcurrentRun == SupersedeRun {
+		s.beginWaiting(waiting, to, in)
+		if agent.OnConcurrentRun == SupersedeRun {
 			_, err = to.RequestStop(waiting, pgagui.RunRef{ThreadID: in.ThreadID}, pgagui.RequestStopOptions{Reason: "superseded by another run"})
-		}
-		if err != nil && waiting.Err() == nil {
-			return nil, false, err
+			if err != nil && waiting.Err() == nil {
+				return nil, false, err
+			}
 		}
 		select {
 		case <-time.After(pause):
@@ -107,18 +105,11 @@ func (s *Server) claimInTurn(ctx context.Context, to Tenant, agent *Agent, in *I
 	}
 }
 
-// beginWaiting finds out, once, which messages a thread had before what a request waits for.
-func (s *Server) beginWaiting(ctx context.Context, from Tenant, in *Input) error {
-	if in.before != nil {
-		return nil
+// beginWaiting notes, once, at the end of which run a thread was before what a request waits for.
+func (s *Server) beginWaiting(ctx context.Context, from Tenant, in *Input) {
+	if in.waitedFrom == nil {
+		s.metrics.queued.Inc()
+		_, before := runInProgress(ctx, from, in.ThreadID)
+		in.waitedFrom = &before
 	}
-	s.metrics.queued.Inc()
-	in.before = map[string]bool{}
-	_, before := runInProgress(ctx, from, in.ThreadID)
-	if before == "" {
-		return nil
-	}
-	stored, err := from.conversation(ctx, in.ThreadID, before)
-	in.before = ids(stored.messages)
-	return err
 }

@@ -128,20 +128,25 @@ func (s *Server) start(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 
 func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, headers http.Header, claim *pgagui.Claim) (*Started, error) {
 	mode := historyOf(agent, in)
-	parent, stored, branches, err := s.parentOf(ctx, to, in, mode, claim)
+	point, err := s.branchPoint(ctx, to, in, mode, claim)
 	if err != nil {
 		return nil, err
 	}
+	parent := point.ParentRunID
 	keepsState := agent.BranchState
 	if in.branchState != nil {
 		keepsState = *in.branchState
 	}
 	var state json.RawMessage
 	isInLog := true
-	if branches && keepsState {
-		state, isInLog = stored.stateOfBranch(in)
+	if keepsState && (point.Point == "before" || point.Point == "start") {
+		stored, err := to.stateAfter(ctx, in.ThreadID, parent)
+		if err != nil {
+			return nil, err
+		}
+		state, isInLog = in.stateOfBranch(stored)
 	}
-	input, err := s.inputOf(ctx, agent, in, stored, mode, state)
+	input, err := s.inputOf(ctx, to, agent, in, point, state)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +177,7 @@ func (s *Server) begin(ctx context.Context, to Tenant, agent *Agent, in *Input, 
 		defer run.memory.Release()
 		s.record(run, agentHeaders)
 	}, nil)()
-	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol), lacksHistory(in, stored, mode)}, nil
+	return &Started{run.RunRef, parent, run.recorded, ClientsOf(in.Protocol), point.LacksHistory}, nil
 }
 
 // repeated returns the run that an earlier request started.
@@ -182,8 +187,8 @@ func repeated(ctx context.Context, from Tenant, agent *Agent, in *Input) (*Start
 	if err != nil || known.ParentRunID == "" { // it has not begun, or nothing is before it
 		return run, nil
 	}
-	stored, err := from.conversation(ctx, in.ThreadID, known.ParentRunID)
-	run.LacksHistory = lacksHistory(in, stored, historyOf(agent, in))
+	point, err := from.BranchPoint(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: known.ParentRunID}, in.clientMessages(historyOf(agent, in), true))
+	run.LacksHistory = point.LacksHistory
 	return run, err
 }
 
@@ -196,13 +201,12 @@ func historyOf(agent *Agent, in *Input) History {
 
 // inputOf returns what the agent receives. If state is not nil, it replaces the state of the client. An answer names the run that asks
 // as its parent: TanStack AI needs it, and clients cannot send it.
-func (s *Server) inputOf(ctx context.Context, agent *Agent, in *Input, stored conversation, mode History, state json.RawMessage) (json.RawMessage, error) {
-	isFilled := isFilled(in, stored, mode)
+func (s *Server) inputOf(ctx context.Context, from Tenant, agent *Agent, in *Input, point pgagui.BranchPoint, state json.RawMessage) (json.RawMessage, error) {
 	namesParent := in.answer.asked != "" && !in.hasParent
-	if !isFilled && state == nil && !namesParent && !agent.RepairToolCalls {
+	if !point.IsFilled && state == nil && !namesParent && !agent.RepairToolCalls {
 		return in.json, nil
 	}
-	err := in.Held.Wait(ctx, heldSize(in.json)+stored.size()+len(in.json))
+	err := in.Held.Wait(ctx, heldSize(in.json)+int(point.HistoryBytes)+len(in.json))
 	if err == nil {
 		err = in.Held.Copy(ctx)
 	}
@@ -211,16 +215,20 @@ func (s *Server) inputOf(ctx context.Context, agent *Agent, in *Input, stored co
 	}
 	defer in.Held.DropCopies()
 	changes, messages := map[string]json.RawMessage{}, in.messages
-	if isFilled {
-		messages = filled(in, stored)
-		if in.isEmpty && len(stored.state) > 0 {
-			changes["state"] = stored.state
+	if point.IsFilled {
+		if messages, err = from.agentMessages(ctx, in, point.ParentRunID); err != nil {
+			return nil, err
+		}
+		if in.isEmpty {
+			if changes["state"], err = from.stateAfter(ctx, in.ThreadID, point.ParentRunID); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if agent.RepairToolCalls {
 		messages = withResults(messages, in.answer.text != nil)
 	}
-	if isFilled || len(messages) > len(in.messages) {
+	if point.IsFilled || len(messages) > len(in.messages) {
 		changes["messages"] = listOf(messages)
 	}
 	if state != nil {
@@ -243,68 +251,38 @@ func heldSize(text []byte) int {
 	return len(text)
 }
 
-// parentOf decides which run a new one continues, and returns the conversation at its end. An empty
-// parent means none. branches says that the messages of the client leave the conversation at the head.
-func (s *Server) parentOf(ctx context.Context, from Tenant, in *Input, mode History, claim *pgagui.Claim) (
-	parent string, stored conversation, branches bool, err error,
-) {
-	parent = claim.ParentRunID
+// branchPoint decides which run a new one continues.
+func (s *Server) branchPoint(ctx context.Context, from Tenant, in *Input, mode History, claim *pgagui.Claim) (pgagui.BranchPoint, error) {
+	parent := claim.ParentRunID
 	if parent == "" {
-		return "", conversation{}, false, nil
+		return pgagui.BranchPoint{Point: "head"}, nil
 	}
-	if err = refuseAnswered(ctx, from, in, parent); err != nil {
-		return parent, stored, false, err
+	if err := refuseAnswered(ctx, from, in, parent); err != nil {
+		return pgagui.BranchPoint{}, err
 	}
-	// An answer continues what was asked.
-	if stored, err = from.conversation(ctx, in.ThreadID, parent); err != nil || in.hasParent || in.answer.text != nil {
-		return parent, stored, false, err
-	}
-	own := turns(in.messages)
-	sent := own
-	if mode != NewMessages && knowsAny(stored, sent) {
-		sent, err = underStoredIDs(sent, stored, func(messageID string) (string, error) {
-			origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
-			if errors.Is(err, pgagui.ErrUnknownMessage) {
-				return "", nil
-			}
-			return origin.ID, err
-		})
-		if err != nil {
-			return parent, stored, false, err
-		}
-	}
-	isRenamed := !slices.EqualFunc(own, sent, func(a, b message) bool { return a.id == b.id })
-	stored.hasAliases = isRenamed
-	stored.keepArrived(in)
-	switch point, messageID := branchOf(sent, stored, mode); point {
-	case elsewhere:
+	isGiven := in.hasParent || in.answer.text != nil // an answer continues what was asked
+	point, err := from.BranchPoint(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, in.clientMessages(mode, isGiven))
+	if point.Point == "elsewhere" {
 		s.metrics.unplaced.Inc()
-	case atStart:
-		return "", conversation{}, true, nil
-	case before:
-		origin, err := from.MessageOrigin(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, messageID)
-		if errors.Is(err, pgagui.ErrUnknownMessage) {
-			return parent, stored, false, nil
-		}
-		if err != nil {
-			return parent, stored, false, err
-		}
-		if origin.ParentRunID == "" {
-			return "", conversation{}, true, nil
-		}
-		stored, err = from.conversation(ctx, in.ThreadID, origin.ParentRunID)
-		stored.hasAliases = isRenamed
-		return origin.ParentRunID, stored, true, err
 	}
-	return parent, stored, false, nil
+	return point, err
 }
 
-func (t Tenant) conversation(ctx context.Context, threadID, runID string) (conversation, error) {
-	restored, err := t.Restore(ctx, threadID, pgagui.At{RunID: runID})
+// agentMessages returns the stored messages before those of the client.
+func (t Tenant) agentMessages(ctx context.Context, in *Input, parent string) ([]message, error) {
+	list, err := t.AgentMessages(ctx, pgagui.RunRef{ThreadID: in.ThreadID, RunID: parent}, listOf(in.messages))
 	if err != nil {
-		return conversation{}, err
+		return nil, err
 	}
-	return readConversation(restored.Messages, restored.State), nil
+	return readMessages(list)
+}
+
+// stateAfter returns the state at the end of a run; {} if there is no run.
+func (t Tenant) stateAfter(ctx context.Context, threadID, runID string) (json.RawMessage, error) {
+	if runID == "" {
+		return json.RawMessage("{}"), nil
+	}
+	return t.State(ctx, threadID, pgagui.At{RunID: runID})
 }
 
 // record calls the agent and records what it answers, up to the end of the run.

@@ -66,6 +66,20 @@ select
     coalesce((run).cut_off_reason, '')::text as cut_off_reason
 from agui.message_origin(@thread_id::text, @message_id::text, sqlc.narg(run_id)::text, @scope::text) as run;
 
+-- name: BranchPoint :one
+select
+    coalesce((found).parent_run_id, '')::text as parent_run_id,
+    (found).point::text as point,
+    (found).is_filled::boolean as is_filled,
+    (found).lacks_history::boolean as lacks_history,
+    (found).history_bytes::bigint as history_bytes
+from agui.branch_point(
+    @thread_id::text, @messages::json, sqlc.narg(run_id)::text, @history::text, @is_given::boolean, sqlc.narg(waited_from)::text, @scope::text
+) as found;
+
+-- name: AgentMessages :one
+select agui.agent_messages(@thread_id::text, @messages::json, sqlc.narg(run_id)::text, @scope::text)::json as messages;
+
 -- name: RunSpans :many
 -- The runs of a lineage that have events after after_seq, root first; or the run alone. None: the thread is
 -- unknown, and the session reads unknown threads as empty.

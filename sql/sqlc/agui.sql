@@ -846,6 +846,15 @@ create table agui.branch (
 );
 comment on table agui.branch is 'A branch of a thread: its last run, the number of runs from the root to it, the last run that it shares with another branch (null: none), the status and last seq of its last run, and whether its last run is the head, from which a new run without a parent continues.';
 
+create table agui.branch_point_row (
+    "parent_run_id" text,
+    "point" text not null,
+    "is_filled" boolean not null,
+    "lacks_history" boolean not null,
+    "history_bytes" bigint not null
+);
+comment on table agui.branch_point_row is 'Where a run continues (agui.branch_point). parent_run_id: its parent (null: none). point: the messages of the client continue the conversation (head), leave it with an edit (before), replace it (start), or were trimmed or reordered, and continue it (elsewhere). is_filled: the agent needs agui.agent_messages in place of what the client sent. lacks_history: the client lacks stored messages, or has them under other ids. history_bytes: size of the stored messages and the state at the parent.';
+
 create table agui.chain_head (
     "scope" text not null,
     "thread_id" text not null,
@@ -1302,6 +1311,7 @@ comment on table agui.webhook_info is 'A webhook (agui.webhook) without its secr
 create function agui.abandon(thread_id text, run_id text, reason text DEFAULT 'its writer is gone'::text, imported boolean DEFAULT false, cancelled boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.activities(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.activity language sql as '';
 create function agui.add_webhook(name text, url text, kinds text[] DEFAULT NULL::text[], secret text DEFAULT NULL::text, scope text DEFAULT NULL::text) returns text language sql as '';
+create function agui.agent_messages(thread_id text, messages json, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns json language sql as '';
 create function agui.agent_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(agent text, runs bigint, running bigint, finished bigint, interrupted bigint, cancelled bigint, failed bigint, cut_off bigint, median_duration interval, p95_duration interval, median_first_token interval, p95_first_token interval) language sql as '';
 create function agui.answered(thread_id text, run_id text DEFAULT NULL::text, asked_by text DEFAULT NULL::text, interrupt_ids text[] DEFAULT NULL::text[], question json DEFAULT NULL::json, scope text DEFAULT ''::text) returns TABLE(asking_run_id text, answered_by text, answered_at timestamp with time zone) language sql as '';
 create function agui.append(thread_id text, run_id text, events json, after_seq bigint DEFAULT NULL::bigint, input json DEFAULT NULL::json, parent_run_id text DEFAULT NULL::text, parallel boolean DEFAULT false, strict boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
@@ -1310,6 +1320,7 @@ create function agui.attach(thread_id text, run_id text DEFAULT NULL::text, at_s
 create function agui.attach_part(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, part integer DEFAULT 1, part_bytes integer DEFAULT 8388608, customs_of text DEFAULT 'head'::text, scope text DEFAULT ''::text) returns agui.attachment_part language sql as '';
 create function agui.attachment_data(thread_id text, n integer, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text, OUT message_id text, OUT type text, OUT mime_type text, OUT filename text, OUT data bytea) returns SETOF record language sql as '';
 create function agui.attachments(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT ''::text) returns SETOF agui.attachment_row language sql as '';
+create function agui.branch_point(thread_id text, messages json, run_id text DEFAULT NULL::text, history text DEFAULT 'fill'::text, is_given boolean DEFAULT false, waited_from text DEFAULT NULL::text, scope text DEFAULT ''::text) returns agui.branch_point_row language sql as '';
 create function agui.branches(thread_id text, scope text DEFAULT ''::text) returns SETOF agui.branch language sql as '';
 create function agui.bucket(scope text, thread_id text) returns integer language sql as '';
 create function agui.changes(after text DEFAULT NULL::text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.changed_run language sql as '';

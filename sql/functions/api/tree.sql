@@ -272,6 +272,242 @@ comment on function agui.message_origin is
     'Errors: UI001 unknown thread, UI002 unknown run, UI012 another thread has the same key, UI022 '
     'a run is in quarantine, UI023 the fold exceeds a limit.';
 
+create or replace function agui.branch_point(
+    thread_id   text,
+    messages    json,
+    run_id      text default null,
+    history     text default 'fill',
+    is_given    boolean default false,
+    waited_from text default null,
+    scope       text default ''
+)
+returns agui.branch_point_row
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    run     agui.run := agui_internal.find_run(thread_id, run_id, scope);
+    fold    agui_internal.fold := agui_internal.fold_at(run, null, null);
+    stored  agui_internal.turn[] := agui_internal.turns_of(fold);
+    have    agui_internal.turn[] := agui_internal.turns_in(stored);
+    sent    agui_internal.turn[];
+    same    agui_internal.turn[];  -- what the client sent, under the ids of the store
+    arrived text[];
+    point   text := 'head';
+    edited  text;
+    kept    int := 1;
+    next    int := 1;
+    has_aliases boolean := false;
+    is_filled   boolean;
+begin
+    if history is null or history not in ('full', 'fill', 'new') then
+        raise exception using
+            errcode = 'UI008',
+            message = format('branch point of thread "%s": history is %s', thread_id, coalesce('"' || history || '"', 'null')),
+            hint = 'Use "full", "fill" or "new".';
+    end if;
+    perform agui_internal.inspect_messages(messages, thread_id);
+    sent := agui_internal.turns_in(agui_internal.sent_turns(messages));
+    if waited_from is not null and not is_given then
+        arrived := agui_internal.ids_of_answers(stored);
+        if waited_from <> '' then
+            fold := agui_internal.fold_at(agui_internal.find_run(thread_id, waited_from, scope), null, null);
+            arrived := array(select unnest(arrived) except select unnest(agui_internal.named_ids(agui_internal.turns_of(fold))));
+        end if;
+    end if;
+
+    case
+        when is_given then
+            null;
+        when history = 'new' then
+            -- The client has not removed what it leaves out: only another content of a message is an edit.
+            edited := (
+                select turn.id
+                from unnest(sent) with ordinality as turn
+                where turn.role = 'user'
+                    and turn.id = any (agui_internal.named_ids(stored))
+                    and not exists (select from unnest(stored) as known where known.role = 'activity' and known.id = turn.id)
+                    and not exists (select from unnest(stored) as known where known.key = turn.key)
+                order by turn.ordinality
+                limit 1
+            );
+        when not agui_internal.named_ids(have) && agui_internal.named_ids(sent) then
+            if history = 'full' and cardinality(sent) > 0 and cardinality(have) > 0 then
+                point := 'start';
+            end if;
+        else
+            same := agui_internal.under_stored_ids(thread_id, run.run_id, stored, sent, scope);
+            has_aliases := array(select (unnest(same)).id) <> array(select (unnest(sent)).id);
+            -- What agents said while the request waited is none that its client has removed.
+            while kept <= cardinality(have) loop
+                if have[kept].key = same[next].key then
+                    next := next + 1;
+                else
+                    exit when arrived is null or have[kept].id <> all (arrived);
+                end if;
+                kept := kept + 1;
+            end loop;
+            if kept > cardinality(have) then
+                null;
+            elsif have[kept].id is distinct from same[next].id and agui_internal.named_ids(same[next:]) && agui_internal.named_ids(stored) then
+                point := 'elsewhere';
+            else
+                -- An id that several messages share names the first of them, or the activity.
+                edited := coalesce(
+                    (
+                        select turn.id
+                        from unnest(have[kept:]) with ordinality as turn
+                        where not exists (select from unnest(have[:kept - 1]) as other where other.id = turn.id)
+                            and not exists (select from unnest(stored) as other where other.role = 'activity' and other.id = turn.id)
+                        order by turn.ordinality
+                        limit 1
+                    ),
+                    have[kept].id
+                );
+            end if;
+    end case;
+
+    if edited is not null then
+        select case when origin.parent_run_id is null then 'start' else 'before' end, origin.parent_run_id
+        into point, edited
+        from agui.message_origin(thread_id, edited, run.run_id, scope) as origin;
+        point := coalesce(point, 'head');
+    end if;
+    if point = 'start' then
+        return row(null, point, false, false, 0)::agui.branch_point_row;
+    elsif point = 'before' then
+        run := agui_internal.find_run(thread_id, edited, scope);
+        arrived := null;
+    end if;
+    if point = 'before' or arrived is not null then
+        fold := agui_internal.fold_at(run, null, null);
+        stored := agui_internal.turns_of(fold);
+        have := agui_internal.turns_in(stored);
+    end if;
+    is_filled := history = 'new'
+        or history = 'fill' and not agui_internal.named_ids(have) && agui_internal.named_ids(sent)
+        or not has_aliases and array(select unnest(arrived) intersect select unnest(agui_internal.named_ids(have))
+            except select unnest(agui_internal.named_ids(sent))) <> '{}';
+    return row(
+        run.run_id, point, is_filled,
+        exists (select from unnest(stored) as turn where turn.role <> 'activity') and (has_aliases or history = 'fill' and is_filled),
+        (select coalesce(sum(octet_length(body)), 0) from unnest(fold.bodies) as body) + octet_length(fold.state)
+    )::agui.branch_point_row;
+end
+$$;
+
+comment on function agui.branch_point is
+    'Decides where a run continues whose client sends messages (the list of a RunAgentInput) and names no parent. run_id is the run '
+    'that it continues otherwise (null: the head). Call it behind agui.claim_run, with the parent of the claim, so that no '
+    'other run begins meanwhile. An edited message, or an answer that is to be generated again, begins a branch before the run that '
+    'brought it. Messages are compared by id and role, those of users also by content; instructions, reasoning and activities do '
+    'not count. history: clients send all messages (full; one that sends none of the stored ones begins a new conversation), all of '
+    'them or only new ones (fill), or only new ones (new). is_given: the client named run_id as the parent, or answers what it asks. '
+    'waited_from: the request waited for its turn, and the thread was at the end of this run before ('''': it was empty). '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
+
+create or replace function agui_internal.under_stored_ids(
+    thread_id text, run_id text, stored agui_internal.turn[], sent agui_internal.turn[], scope text
+)
+returns agui_internal.turn[]
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    have agui_internal.turn[] := agui_internal.turns_in(stored);
+    same agui_internal.turn[] := '{}';
+    i    int := 1;
+    j    int := 1;
+    brought_by text;
+begin
+    while i <= cardinality(sent) and j <= cardinality(have) loop
+        if sent[i].key = have[j].key then
+            same := array_append(same, have[j]);
+            i := i + 1;
+            j := j + 1;
+            continue;
+        end if;
+        exit when sent[i].id = any (agui_internal.named_ids(stored));
+        brought_by := agui_internal.answered_by(thread_id, run_id, sent[i], scope);
+        exit when brought_by is null or agui_internal.answered_by(thread_id, run_id, have[j], scope) is distinct from brought_by;
+        while agui_internal.answered_by(thread_id, run_id, sent[i], scope) = brought_by loop
+            i := i + 1;
+        end loop;
+        while agui_internal.answered_by(thread_id, run_id, have[j], scope) = brought_by loop
+            same := array_append(same, have[j]);
+            j := j + 1;
+        end loop;
+    end loop;
+    return same || sent[i:];
+end
+$$;
+
+comment on function agui_internal.under_stored_ids is
+    'The turns that a client sent, with the stored ones in place of those that it has under other ids: some agents stream a message '
+    'with one id, and list it with another when the run ends, which a client that stopped did not see. What it has of the '
+    'answer of a run stands for all of it.';
+
+create or replace function agui_internal.answered_by(thread_id text, run_id text, turn agui_internal.turn, scope text)
+returns text
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select origin.run_id
+    from agui.message_origin(thread_id, turn.id, run_id, scope) as origin
+    where turn.role <> 'user' and turn.id <> ''
+$$;
+
+comment on function agui_internal.answered_by is
+    'The run that brought a message of an agent; null: none did, or it is one of a user.';
+
+create or replace function agui.agent_messages(thread_id text, messages json, run_id text default null, scope text default '')
+returns json
+language plpgsql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    fold   agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), null, null);
+    stored agui_internal.turn[] := agui_internal.turns_of(fold);
+    sent   agui_internal.turn[];
+    has_instructions boolean;
+begin
+    perform agui_internal.inspect_messages(messages, thread_id);
+    sent := agui_internal.sent_turns(messages);
+    has_instructions := exists (select from unnest(sent) as turn where turn.role in ('system', 'developer'));
+    return concat(
+        '[',
+        concat_ws(
+            ',',
+            (
+                select string_agg(message.body, ',' order by message.position)
+                from unnest(fold.bodies, fold.roles) with ordinality as message (body, role, position)
+                where message.role <> 'activity' and not (has_instructions and message.role in ('system', 'developer'))
+            ),
+            (
+                select string_agg(message.body::text, ',' order by message.position)
+                from rows from (unnest(sent), json_array_elements(messages)) with ordinality as message (id, role, is_turn, is_named, key, body, position)
+                where message.role in ('system', 'developer') or message.id <> all (agui_internal.named_ids(stored))
+            )
+        ),
+        ']'
+    );
+end
+$$;
+
+comment on function agui.agent_messages is
+    'Returns the messages that an agent needs whose client sent only some (agui.branch_point, is_filled): the stored ones at the end of '
+    'a run (null: the head), without activities, which only UIs get, and then those that are new. Instructions of the client replace the '
+    'stored ones. '
+    'Errors: UI001 unknown thread, UI002 unknown run, UI008 invalid arguments, UI012 another thread has the same key, UI022 '
+    'a run is in quarantine, UI023 the fold exceeds a limit.';
+
 create or replace function agui.lineage(thread_id text, run_id text default null, scope text default '')
 returns setof agui.run_info
 language plpgsql

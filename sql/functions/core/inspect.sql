@@ -647,3 +647,24 @@ end;
 comment on function agui_internal.text_bytes_to_store is
     'The value of batch.text_bytes for a new batch: slightly more than the bytes of its text, or '
     'null if the batch is too small to be compressed.';
+
+create or replace function agui_internal.inspect_messages(messages json, thread_id text)
+returns void
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if json_typeof(messages) is distinct from 'array'
+        or exists (select from json_array_elements(messages) as listed (message) where json_typeof(listed.message) <> 'object')
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = format('messages for thread "%s": they are no list of objects', thread_id),
+            hint = 'Pass the list of messages of a RunAgentInput.';
+    end if;
+end
+$$;
+
+comment on function agui_internal.inspect_messages is 'Refuses what is no list of messages.';

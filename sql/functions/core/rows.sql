@@ -86,6 +86,21 @@ comment on type agui.branch is
     'it shares with another branch (null: none), the status and last seq of its last run, and '
     'whether its last run is the head, from which a new run without a parent continues.';
 
+-- always: point, is_filled, lacks_history, history_bytes
+create type agui.branch_point_row as (
+    parent_run_id text,
+    point         text,
+    is_filled     boolean,
+    lacks_history boolean,
+    history_bytes bigint
+);
+
+comment on type agui.branch_point_row is
+    'Where a run continues (agui.branch_point). parent_run_id: its parent (null: none). point: the messages of the client continue the '
+    'conversation (head), leave it with an edit (before), replace it (start), or were trimmed or reordered, and continue it '
+    '(elsewhere). is_filled: the agent needs agui.agent_messages in place of what the client sent. lacks_history: the client lacks '
+    'stored messages, or has them under other ids. history_bytes: size of the stored messages and the state at the parent.';
+
 -- always: scope, thread_id, seq, hash, recorded_at
 create type agui.chain_head as (
     scope     text,

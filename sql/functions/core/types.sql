@@ -610,6 +610,18 @@ create type agui_internal.tool_result as (
 comment on type agui_internal.tool_result is
     'A result of a tool call: when it came, the size of its content in bytes, and what failed (null: nothing).';
 
+create type agui_internal.turn as (
+    id       text,
+    role     text,
+    is_turn  boolean,
+    is_named boolean,
+    key      jsonb
+);
+
+comment on type agui_internal.turn is
+    'A message of a conversation as agui.branch_point compares it: two with the same key are the same. is_turn: all clients keep '
+    'it; instructions, reasoning and activities are no turns. is_named: it may be found by its id (without one it is empty).';
+
 create type agui_internal.usage_entry as (
     place         int,
     provider      text,

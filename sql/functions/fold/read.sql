@@ -470,3 +470,126 @@ $$;
 
 comment on function agui_internal.fold_messages is
     'The messages of a fold with one of the given roles, in order.';
+
+create or replace function agui_internal.turns_of(fold agui_internal.fold)
+returns agui_internal.turn[]
+language sql
+stable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(
+        select agui_internal.turn_of(
+            coalesce(message.id, ''), message.role, case when message.role = 'user' then agui_internal.json_guarded(message.body::json) -> 'content' end
+        )
+        from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as message (id, role, body, position)
+        order by message.position
+    )
+$$;
+
+comment on function agui_internal.turns_of is 'The messages of a fold as agui.branch_point compares them.';
+
+create or replace function agui_internal.sent_turns(messages json)
+returns agui_internal.turn[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(
+        select agui_internal.turn_of(coalesce(agui_internal.json_string_text(sent.id::text), ''), coalesce(sent.role, ''), sent.content)
+        from rows from (json_to_recordset(agui_internal.json_guarded(messages)) as (id json, role text, content json)) with ordinality as sent (id, role, content, position)
+        order by sent.position
+    )
+$$;
+
+comment on function agui_internal.sent_turns is 'The messages of a RunAgentInput as agui.branch_point compares them.';
+
+create or replace function agui_internal.turn_of(id text, role text, content json)
+returns agui_internal.turn
+language plpgsql
+immutable
+parallel safe
+as $$
+declare
+    is_instruction constant pg_catalog.bool := role operator(pg_catalog.=) any ('{system,developer}');
+    compared pg_catalog.jsonb;
+begin
+    if role operator(pg_catalog.=) 'user' then
+        compared := agui_internal.json_guard_numbers(content::pg_catalog.text);
+        if pg_catalog.jsonb_typeof(compared) operator(pg_catalog.=) 'array' then
+            compared := agui_internal.parts_to_compare(content);
+        end if;
+    end if;
+    return row(
+        id, role,
+        not is_instruction and role operator(pg_catalog.<>) all ('{activity,reasoning}'),
+        not is_instruction and role operator(pg_catalog.<>) 'activity' and id operator(pg_catalog.<>) '',
+        pg_catalog.jsonb_build_array(id, role, compared)
+    )::agui_internal.turn;
+end
+$$;
+
+comment on function agui_internal.turn_of is 'A message, of whose content (guarded JSON) that of a user counts.';
+
+-- Protocol 1.0 does not have parts that name a file by its id alone, so clients drop them.
+create or replace function agui_internal.parts_to_compare(parts json)
+returns jsonb
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_agg(part.value order by part.position)
+    from jsonb_array_elements(
+        agui_internal.json_guard_numbers(coalesce(agui_internal.parts_as_read(parts), parts::text))::jsonb
+    ) with ordinality as part (value, position)
+    where part.value ->> 'type' is distinct from 'binary'
+$$;
+
+comment on function agui_internal.parts_to_compare is 'The parts of a content (guarded JSON) that all clients keep.';
+
+create or replace function agui_internal.turns_in(turns agui_internal.turn[])
+returns agui_internal.turn[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(
+        select row(turn.id, turn.role, turn.is_turn, turn.is_named, turn.key)::agui_internal.turn
+        from unnest(turns) with ordinality as turn
+        where turn.is_turn
+        order by turn.ordinality
+    )
+$$;
+
+comment on function agui_internal.turns_in is 'Those of messages that all clients keep, in order.';
+
+create or replace function agui_internal.named_ids(turns agui_internal.turn[])
+returns text[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(select turn.id from unnest(turns) as turn where turn.is_named)
+$$;
+
+comment on function agui_internal.named_ids is 'The ids by which messages may be found.';
+
+create or replace function agui_internal.ids_of_answers(turns agui_internal.turn[])
+returns text[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(
+        select turn.id from unnest(turns) as turn where turn.is_named
+        except
+        select turn.id from unnest(turns) as turn where turn.role = 'user'
+    )
+$$;
+
+comment on function agui_internal.ids_of_answers is 'The ids of what agents said.';
