@@ -389,26 +389,26 @@ func (c *caller) call(method, path, body string, header http.Header) (status int
 	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.RequestURI, request.RemoteAddr = path, "192.0.2.1:1234"
-	answered := &shortStream{ResponseRecorder: httptest.NewRecorder(), cancel: cancel}
+	answered := httptest.NewRecorder()
 	defer func() {
 		if cause := recover(); cause != nil && !errors.Is(cause.(error), http.ErrAbortHandler) {
 			panic(cause)
 		}
 		status, answer = answered.Code, answered.Body.String()
 	}()
-	c.handler.ServeHTTP(answered, request)
+	c.handler.ServeHTTP(&shortStream{ResponseWriter: answered, cancel: cancel}, request)
 	return
 }
 
 // shortStream ends a stream soon.
 type shortStream struct {
-	*httptest.ResponseRecorder
+	http.ResponseWriter
 	cancel  func()
 	isEnded bool
 }
 
 func (s *shortStream) Flush() {
-	s.ResponseRecorder.Flush()
+	s.ResponseWriter.(http.Flusher).Flush()
 	if !s.isEnded && strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream") {
 		s.isEnded = true
 		time.AfterFunc(20*time.Millisecond, s.cancel)
