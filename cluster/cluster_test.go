@@ -228,7 +228,7 @@ func (w *writers) end() {
 // seen on two nodes. Then a node gives all its buckets away.
 func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(60)) })
 	before := c.contents()
 	w := c.write("spread", 2)
 	moved, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
@@ -315,7 +315,7 @@ func (c *three) contents() map[string]string {
 // repeats is how often something is repeated: less with -short.
 func repeats(n int) int {
 	if testing.Short() {
-		return n / 5
+		return n / 2
 	}
 	return n
 }
@@ -384,7 +384,7 @@ func runMover(path string) int {
 // A mover that is killed at any moment leaves nothing that the next one does not complete.
 func TestAKilledMoveGoesOn(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(60)) })
 	before := c.contents()
 	text, err := json.Marshal(map[string]any{"nodes": c.nodes})
 	if err != nil {
@@ -403,7 +403,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		life := time.Duration(rand.IntN(600)) * time.Millisecond
-		if killed > repeats(20) {
+		if killed > repeats(8) {
 			life = time.Minute
 		}
 		timer := time.AfterFunc(life, func() { _ = command.Process.Kill() })
@@ -441,7 +441,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 // next one goes on.
 func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
 	t.Parallel()
-	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(150)) })
+	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(60)) })
 	before := c.contents()
 	w := c.write("interrupted", 2)
 	stop := make(chan struct{})
@@ -465,7 +465,7 @@ func TestAMoveThatLosesItsSessionsGoesOn(t *testing.T) {
 		}
 	})
 	failed := 0
-	for failed < repeats(15) {
+	for failed < repeats(6) {
 		_, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
 		if err == nil {
 			break

@@ -60,7 +60,7 @@ func TestAPinnedScopeStaysTogether(t *testing.T) {
 		if testing.Short() && step.what != "pin" && step.what != "unpin" {
 			continue
 		}
-		w := c.write(step.what, repeats(5))
+		w := c.write(step.what, repeats(2))
 		ctx, stopFollowing := context.WithCancel(t.Context())
 		threads := []string{"w " + step.what + " 0.0", "w " + step.what + " 0.1"}
 		followed, waitForFollowers := c.follow(ctx, threads)

@@ -84,7 +84,7 @@ var costlyRuns = map[string]costlyRun{
 		return events
 	}},
 	"lists of messages between changes of many activities": {size: 60, events: func(_ *testing.T, _ *pgxpool.Pool, size int) []string {
-		events := activities(10_000)
+		events := activities(4_000)
 		for i := range size {
 			events = append(events, textMessage(fmt.Sprint("m", i), "Hello")...)
 			events = append(events, activityDelta(i, `{"op":"add","path":"/x","value":1}`), messagesSnapshot())

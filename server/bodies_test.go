@@ -201,7 +201,6 @@ func TestABodyAtTheLimit(t *testing.T) {
 		code                int
 		want                string
 	}{
-		{-1, 0, 200, "RUN_FINISHED"},
 		{0, 0, 200, "RUN_FINISHED"},
 		{0, 1, 200, "AGENT_PROTOCOL"},
 		{1, 0, 413, fmt.Sprintf("the body has more than %d bytes: send only new messages", core.MaxInput)},
