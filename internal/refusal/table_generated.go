@@ -81,6 +81,7 @@ var OfState = map[string]*Kind{
 }
 
 var states = []State{
+	{"08P01", "transaction blocks not allowed in statement pooling mode", Permanent, 5, "the pooler must keep transactions: set pool_mode = transaction in PgBouncer, or use the address of the server"},
 	{"08", "", Transient, 5, ""},
 	{"25006", "", Transient, 0, "the database is a standby, or was made read-only: use the address of the primary"},
 	{"40001", "", Transient, 0, ""},

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -71,7 +71,14 @@ def execute(server, text):
 
 @pytest.fixture
 def pooled(address):
-    """The address through PgBouncer in transaction mode, which has two connections."""
+    """The address through PgBouncer in transaction mode."""
+    with pooler(address, "transaction") as pooled:
+        yield pooled
+
+
+@contextmanager
+def pooler(address, mode):
+    """The address through PgBouncer in a mode, which has two connections to the server."""
     program = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
     if program is None:
         assert "pgbouncer" not in os.environ.get("PGAGUI_TEST_REQUIRE", "").split(",")
@@ -83,7 +90,7 @@ def pooled(address):
     names = ("host", "port", "user", "password")
     database = " ".join(f"{name}={server[name]}" for name in names if name in server)
     text = (
-        f"[databases]\n* = {database}\n[pgbouncer]\npool_mode = transaction\n"
+        f"[databases]\n* = {database}\n[pgbouncer]\npool_mode = {mode}\n"
         f"default_pool_size = 2\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
         "unix_socket_dir =\nauth_type = any\n"
     )
@@ -93,12 +100,16 @@ def pooled(address):
         settings.write(text)
         settings.flush()
         os.chmod(settings.name, 0o644)
-        pooler = subprocess.Popen([program, "-q", settings.name], user=account)
+        process = subprocess.Popen([program, "-q", settings.name], user=account)
         try:
+            while True:
+                assert process.poll() is None, "PgBouncer has ended"
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
             yield conninfo.make_conninfo(address, host="127.0.0.1", port=port, sslmode="disable")
         finally:
-            pooler.kill()
-            pooler.wait()
+            process.kill()
+            process.wait()
 
 
 @pytest_asyncio.fixture

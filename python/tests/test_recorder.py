@@ -10,9 +10,20 @@ import pytest
 from ag_ui import core
 from psycopg_pool import AsyncConnectionPool
 
-from pgagui import AsyncStore, Closed, Error, NeedsPool, Unavailable, errors, repair_tool_calls, sse
+from pgagui import AsyncStore, Closed, Error, NeedsPool, errors, repair_tool_calls, sse
 
-from .conftest import ROOT, collect, crash, finished, message, outage, run_input, started, until
+from .conftest import (
+    ROOT,
+    collect,
+    crash,
+    finished,
+    message,
+    outage,
+    pooler,
+    run_input,
+    started,
+    until,
+)
 
 
 async def agent(*words, run="run-1", thread="trip", pause=0.0):
@@ -392,13 +403,7 @@ async def test_the_server_crashes_while_runs_are_recorded(address):
 
 
 async def test_through_a_pooler_in_transaction_mode(pooled):
-    async def reachable():
-        try:
-            return await AsyncStore(pooled).open()
-        except Unavailable:
-            return None  # it has not begun to listen
-
-    async with await until(reachable) as store:
+    async with AsyncStore(pooled) as store:
         stores = [store, store.in_scope("alice")]
         followers = [asyncio.create_task(collect(one.follow("t7", stay=True))) for one in stores]
         tees = [
@@ -414,6 +419,21 @@ async def test_through_a_pooler_in_transaction_mode(pooled):
     for follower in followers:
         with pytest.raises(Closed):
             await follower
+
+
+async def test_through_a_pooler_in_statement_mode(address):
+    """It has no transactions, which a scope needs."""
+    with pooler(address, "statement") as pooled:
+        async with AsyncStore(pooled) as store:
+            seen = await collect(store.tee(run_input(), agent("Three")))
+            assert [event.seq for event in seen] == [1, 2, 3, 4, 5]
+            alice = store.in_scope("alice")
+            with pytest.raises(Error, match="pool_mode = transaction") as caught:
+                await collect(alice.tee(run_input(), agent("Three")))
+            assert caught.value.sqlstate == "08P01" and not caught.value.retryable
+        async with await psycopg.AsyncConnection.connect(pooled) as one:
+            with pytest.raises(Error, match="pool_mode = transaction"):
+                await AsyncStore(one).threads()
 
 
 async def test_an_answer_that_is_lost_is_asked_for_once_more(store, monkeypatch):

@@ -79,9 +79,10 @@ class AsyncDatabase:
                         return await self._execute(connection, text, values, scope)
                 return await self._execute(connection, text, values, scope)
         except FAILURES as error:
-            if self._connection is not None and self._connection.closed:
-                raise Closed(f"the connection of the store is closed: {error}") from error
-            raise error_of(error) from error
+            failure = error_of(error)
+            if failure.retryable and self._connection is not None and self._connection.closed:
+                failure = Closed(f"the connection of the store is closed: {failure.message}")
+            raise failure from error
 
     @asynccontextmanager
     async def _connect(self, patience: float | None) -> AsyncIterator[Any]:

@@ -51,10 +51,10 @@ def error_of(error: BaseException) -> Error:
         return InvalidArgument(message)  # psycopg refuses a value, for example a text with NUL
     assert isinstance(error, psycopg.Error)
     message = error.diag.message_primary or message
-    hint, retry = error.diag.message_hint or "", _retry(state, message)
-    kind = OF_STATE.get(state, Unavailable if state.startswith(("08", "57P")) else Error)
-    if kind is Error and not hint:
-        hint = next((advice for code, _, _, advice in STATES if state.startswith(code)), "")
+    retry, advice = _repeat(state, message)
+    is_away = retry != "permanent" and state.startswith(("08", "57P"))
+    kind = OF_STATE.get(state, Unavailable if is_away else Error)
+    hint = error.diag.message_hint or (advice if kind is Error else "")
     detail = error.diag.message_detail or ""
     return kind(message, hint=hint, detail=detail, sqlstate=state, retry=retry)
 
@@ -73,11 +73,12 @@ def check_schema(version: int, serves: int) -> None:
     )
 
 
-def _retry(state: str, message: str) -> Retry:
-    for code, begin, retry, _ in STATES:
+def _repeat(state: str, message: str) -> tuple[Retry, str]:
+    """Returns whether a retry may cure an error, and what to do."""
+    for code, begin, retry, advice in STATES:
         if state.startswith(code) and message.startswith(begin):
-            return retry
-    return "permanent"
+            return retry, advice
+    return "permanent", ""
 
 
 FAILURES = (psycopg.Error, OSError, asyncio.TimeoutError, UnicodeError)

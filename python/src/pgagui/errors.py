@@ -337,6 +337,7 @@ OF_STATE: dict[str, type[Error]] = {
 
 # What the code and the message of other errors begin with, whether a retry may cure them, and what to do.
 STATES: tuple[tuple[str, str, Retry, str], ...] = (
+    ("08P01", "transaction blocks not allowed in statement pooling mode", "permanent", "the pooler must keep transactions: set pool_mode = transaction in PgBouncer, or use the address of the server"),
     ("08", "", "transient", ""),
     ("25006", "", "transient", "the database is a standby, or was made read-only: use the address of the primary"),
     ("40001", "", "transient", ""),
