@@ -9,9 +9,10 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+import asyncpg
 import psycopg
 import pytest
 import pytest_asyncio
@@ -112,10 +113,30 @@ def pooler(address, mode):
             process.wait()
 
 
+@pytest.fixture(params=["psycopg", "asyncpg"])
+def opened(request):
+    """Opens stores, over each driver: async with opened(address) as store."""
+    return over_asyncpg if request.param == "asyncpg" else AsyncStore
+
+
+@asynccontextmanager
+async def over_asyncpg(address, **settings):
+    async with pool_of_asyncpg(address) as pool, AsyncStore(pool, **settings) as store:
+        yield store
+
+
+def pool_of_asyncpg(address, **settings):
+    """Works through poolers, too."""
+    server = conninfo.conninfo_to_dict(address)
+    server = {"database" if name == "dbname" else name: server[name] for name in server}
+    server["ssl"] = server.pop("sslmode", None)
+    return asyncpg.create_pool(**(server | {"min_size": 0, "statement_cache_size": 0} | settings))
+
+
 @pytest_asyncio.fixture
-async def store(address):
+async def store(address, opened):
     """A store, after which no task is left."""
-    async with AsyncStore(address, check_every=0.1) as store:
+    async with opened(address, check_every=0.1) as store:
         yield store
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}

@@ -187,8 +187,8 @@ async def test_queued_runs_have_their_turns_in_order(store):
     assert [run.parent_run_id for run in runs] == [None, "run-1", "run-2", "run-3"]
 
 
-async def test_a_run_supersedes_the_one_in_progress(store, address):
-    async with AsyncStore(address, check_every=0.05) as other:
+async def test_a_run_supersedes_the_one_in_progress(store, address, opened):
+    async with opened(address, check_every=0.05) as other:
         first = other.record(run_input())
 
         async def agent_of_the_other_process():
@@ -248,8 +248,8 @@ async def test_a_stop_cancels_the_agent_and_closes_what_is_open(store):
     assert (await store.status("trip")).status == "cancelled"
 
 
-async def test_the_end_that_a_stop_writes_is_not_taken_for_that_of_another_writer(address):
-    async with AsyncStore(address, check_every=0.002) as store:  # heartbeats come at any time
+async def test_the_end_that_a_stop_writes_is_not_taken_for_that_of_another_writer(address, opened):
+    async with opened(address, check_every=0.002) as store:  # heartbeats come at any time
         for run in (f"run-{n}" for n in range(30)):
 
             async def agent(run=run):
@@ -339,8 +339,8 @@ async def test_a_slow_client_reads_from_the_log(store, monkeypatch):
     assert [event.json for event in seen] == [event.json for event in await store.events("trip")]
 
 
-async def test_an_outage_before_the_run_begins(address, caplog):
-    async with AsyncStore(address, check_every=0.1, max_bytes=50_000) as store:
+async def test_an_outage_before_the_run_begins(address, caplog, opened):
+    async with opened(address, check_every=0.1, max_bytes=50_000) as store:
 
         async def events():
             yield started()
@@ -356,8 +356,8 @@ async def test_an_outage_before_the_run_begins(address, caplog):
         assert [event.seq for event in seen] == list(range(1, 103))
 
 
-async def test_an_outage_loses_nothing_and_stores_nothing_twice(address):
-    async with AsyncStore(address, check_every=0.2, max_bytes=20_000) as store:
+async def test_an_outage_loses_nothing_and_stores_nothing_twice(address, opened):
+    async with opened(address, check_every=0.2, max_bytes=20_000) as store:
 
         async def events(run):
             yield started(run)
@@ -384,8 +384,8 @@ async def test_an_outage_loses_nothing_and_stores_nothing_twice(address):
             assert (await store.status(f"run-{i}")).status == "finished"
 
 
-async def test_the_server_crashes_while_runs_are_recorded(address):
-    async with AsyncStore(address, check_every=0.2) as store:
+async def test_the_server_crashes_while_runs_are_recorded(address, opened):
+    async with opened(address, check_every=0.2) as store:
         tees = [
             store.tee(
                 run_input(f"r{i}", f"t{i}"),
@@ -402,8 +402,8 @@ async def test_the_server_crashes_while_runs_are_recorded(address):
             assert [event.json for event in await store.events(f"t{i}")] == [e.json for e in seen]
 
 
-async def test_through_a_pooler_in_transaction_mode(pooled):
-    async with AsyncStore(pooled) as store:
+async def test_through_a_pooler_in_transaction_mode(pooled, opened):
+    async with opened(pooled) as store:
         stores = [store, store.in_scope("alice")]
         followers = [asyncio.create_task(collect(one.follow("t7", stay=True))) for one in stores]
         tees = [
@@ -529,8 +529,8 @@ async def test_a_run_that_was_cut_off_fails_its_agent(store):
             await asyncio.sleep(60)
 
 
-async def test_closing_the_store_ends_its_runs_and_leaves_no_task(address):
-    async with AsyncStore(address) as store:
+async def test_closing_the_store_ends_its_runs_and_leaves_no_task(address, opened):
+    async with opened(address) as store:
 
         async def stubborn():
             yield started()
@@ -550,12 +550,12 @@ async def test_closing_the_store_ends_its_runs_and_leaves_no_task(address):
     assert asyncio.all_tasks() == {asyncio.current_task()}
     with pytest.raises(Closed):
         await store.record(run_input("run-2")).begin()
-    async with AsyncStore(address) as store:
+    async with opened(address) as store:
         assert (await store.status("trip")).cut_off_reason == "its process was shut down"
 
 
-async def test_a_run_that_ended_is_settled_without_a_job(address):
-    async with AsyncStore(address) as store:
+async def test_a_run_that_ended_is_settled_without_a_job(address, opened):
+    async with opened(address) as store:
         for thread in ("one", "two"):
             words = ["text of 16 bytes" * 64] * 100
             await collect(store.tee(run_input(thread=thread), agent(*words, thread=thread)))

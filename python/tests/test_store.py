@@ -66,9 +66,13 @@ def test_naive_times_and_bad_values_are_refused(address):
             assert caught.value.sqlstate == "UI008" and caught.value.hint
 
 
-async def test_engines_of_sqlalchemy(address):
-    query = {name: str(value) for name, value in conninfo.conninfo_to_dict(address).items()}
-    url = sqlalchemy.URL.create("postgresql+psycopg", query=query)
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_engines_of_sqlalchemy(address, driver):
+    server = {name: str(value) for name, value in conninfo.conninfo_to_dict(address).items()}
+    url = sqlalchemy.URL.create(
+        f"postgresql+{driver}", server["user"], server.get("password"), server["host"],
+        int(server["port"]), server["dbname"],
+    )  # fmt: skip
     engine = create_async_engine(url, pool_size=2, max_overflow=0, pool_timeout=0.1)
     async with AsyncStore(engine) as store:
         tee = store.tee(run_input(), agent(*map(str, range(50)), pause=0.01))
@@ -77,23 +81,31 @@ async def test_engines_of_sqlalchemy(address):
         async with outage(address):
             pass
         assert [event.seq for event in await collect(tee)] == list(range(1, 55))
+        assert await store.state("trip") == {}
         async with engine.connect() as one, engine.connect():
             with pytest.raises(Unavailable) as caught:
                 await store.threads()
             assert caught.value.retryable
             raw = await one.get_raw_connection()
-            assert raw.driver_connection and not raw.driver_connection.autocommit
+            assert raw.driver_connection and not getattr(raw.driver_connection, "autocommit", False)
+        assert await store.in_scope("alice").threads() == []
     await engine.dispose()
-    nowhere = create_async_engine("postgresql+psycopg://127.0.0.1:1/x")
-    with pytest.raises(Unavailable, match="refused"):
+    nowhere = create_async_engine(f"postgresql+{driver}://127.0.0.1:1/x")
+    with pytest.raises(Unavailable, match=r"refused|Connect call failed"):
         await AsyncStore(nowhere).threads()
+
+
+def test_engines_of_sqlalchemy_without_asyncio(address):
+    query = {name: str(value) for name, value in conninfo.conninfo_to_dict(address).items()}
+    url = sqlalchemy.URL.create("postgresql+psycopg", query=query)
+    engine = sqlalchemy.create_engine(url)
+    with Store(engine) as store:
+        store.append("t", "r", [started("r", "t"), finished("r", "t")])
+        assert store.in_scope("").status("t").status == "finished"
+        assert store.in_scope("alice").threads() == []
+    engine.dispose()
     with pytest.raises(TypeError, match=r"postgresql\+psycopg"):
         Store(sqlalchemy.create_engine("sqlite://"))
-    plain = sqlalchemy.create_engine(url)
-    with Store(plain) as other:
-        assert other.in_scope("").status("trip").status == "finished"
-        assert other.in_scope("alice").threads() == []
-    plain.dispose()
 
 
 def test_a_position_is_its_text():
@@ -124,11 +136,11 @@ async def test_what_is_wrong_with_a_database_is_said_at_once(empty, address):
     assert asyncio.get_running_loop().time() - began < 5
 
 
-async def test_a_reload_in_mid_answer_in_another_process(store, address):
+async def test_a_reload_in_mid_answer_in_another_process(store, address, opened):
     tee = store.tee(run_input(), agent(*["word "] * 40, pause=0.02))
     await tee.begin()
     await until(lambda: tee.recording.seq > 10)
-    async with AsyncStore(address) as other:
+    async with opened(address) as other:
         seen = await collect(other.connect("trip"))
         seqs = [event.seq for event in seen if event.seq is not None]
         assert seqs == list(range(seqs[0], 45)) and seqs[0] > 10
@@ -183,8 +195,8 @@ async def test_a_reload_before_the_first_event(store):
     assert [event.type for event in await reader] == ["RUN_STARTED", "RUN_FINISHED"]
 
 
-async def test_followers_wait_while_the_database_is_away(address, caplog):
-    async with AsyncStore(address, check_every=0.2) as store:
+async def test_followers_wait_while_the_database_is_away(address, caplog, opened):
+    async with opened(address, check_every=0.2) as store:
         tee = store.tee(run_input(), agent(*["word "] * 100, pause=0.02))
         await tee.begin()
         await until(lambda: tee.recording.seq > 3)

@@ -112,10 +112,14 @@ class AsyncDatabase:
             try:
                 yield connection
             finally:
-                if connection.closed:  # its pool does not see that by itself
+                if self._is_lost(connection):  # its pool does not see that by itself
                     await held.invalidate()
         finally:
             await held.close()
+
+    @staticmethod
+    def _is_lost(connection: Any) -> bool:
+        return bool(connection.closed)
 
     @staticmethod
     async def _execute(connection: Any, text: str, values: Mapping[str, Any], scope: str) -> Rows:

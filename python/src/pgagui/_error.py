@@ -60,4 +60,4 @@ class WrongSchema(Error):
 class NeedsPool(Error):
     """A recorder and a follower make calls at any time. They need a pool, not one connection."""
 
-    remedy = "Give the store an address, a psycopg_pool.AsyncConnectionPool or an AsyncEngine."
+    remedy = "Give the store an address, a pool of psycopg or asyncpg, or an AsyncEngine."

@@ -50,12 +50,17 @@ def error_of(error: BaseException) -> Error:
             return Unavailable(f"the database cannot be reached: {message}", retry="transient")
         return InvalidArgument(message)  # psycopg refuses a value, for example a text with NUL
     assert isinstance(error, psycopg.Error)
-    message = error.diag.message_primary or message
+    said = error.diag
+    hint, detail = said.message_hint or "", said.message_detail or ""
+    return refusal(state, said.message_primary or message, hint=hint, detail=detail)
+
+
+def refusal(state: str, message: str, *, hint: str, detail: str) -> Error:
+    """Returns the error of the package for what a server says."""
     retry, advice = _repeat(state, message)
     is_away = retry != "permanent" and state.startswith(("08", "57P"))
     kind = OF_STATE.get(state, Unavailable if is_away else Error)
-    hint = error.diag.message_hint or (advice if kind is Error else "")
-    detail = error.diag.message_detail or ""
+    hint = hint or (advice if kind is Error else "")
     return kind(message, hint=hint, detail=detail, sqlstate=state, retry=retry)
 
 
@@ -88,10 +93,12 @@ DRIVERS = ("psycopg", "psycopg_async")
 
 
 def of_engine(error: Exception) -> BaseException:
-    """Returns the error of psycopg in one of SQLAlchemy, which has no connection to give."""
+    """Returns the error of the driver in one of SQLAlchemy, which has no connection to give."""
     cause: object = getattr(error, "orig", None)
     if isinstance(cause, psycopg.Error):
         return cause
+    if isinstance(cause, Exception) and cause.__cause__ is not None:  # of asyncpg
+        return cause.__cause__
     if type(error).__name__ == "TimeoutError":  # all of its connections are in use
         return TimeoutError(str(error))
     return error

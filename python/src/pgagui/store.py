@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from types import TracebackType
 from typing import Any
@@ -28,10 +29,10 @@ class AsyncStore(AsyncCalls):
         async with AsyncStore("postgresql://…") as store:
             print(await store.messages("thread-1"))
 
-    source is an address, a psycopg_pool.AsyncConnectionPool or a sqlalchemy AsyncEngine of the
-    caller (postgresql+psycopg), or one psycopg.AsyncConnection: then each call is a part of the
-    caller's transaction, and there is no recording and no follower. The schema is that of
-    `pgagui migrate up`.
+    source is an address, a psycopg_pool.AsyncConnectionPool, asyncpg.Pool or sqlalchemy AsyncEngine
+    (postgresql+psycopg, postgresql+asyncpg) of the caller, or one connection of psycopg or asyncpg:
+    then each call is a part of the caller's transaction, and there is no recording and no follower.
+    The schema is that of `pgagui migrate up`.
 
     scope is the tenant or user whose threads these are. linger is how long an event waits for
     others to share a commit, in seconds; max_bytes is how much of a run may wait for the database;
@@ -47,7 +48,7 @@ class AsyncStore(AsyncCalls):
         max_bytes: int = 8 << 20,
         check_every: float = 1.0,
     ) -> None:
-        super().__init__(AsyncDatabase(source), scope)
+        super().__init__(_database_of(source), scope)
         self._linger, self._max_bytes = linger, max_bytes
         self._live = Live(self._database, check_every)
 
@@ -240,6 +241,16 @@ class AsyncStore(AsyncCalls):
     def _need_pool(self, what: str) -> None:
         if not self._database.has_pool:
             raise NeedsPool(f"{what} cannot use the one connection of the store")
+
+
+def _database_of(source: Any) -> AsyncDatabase:
+    driver = sys.modules.get("asyncpg")  # it is imported if the source is made of it
+    is_engine = hasattr(source, "dialect") and source.dialect.driver == "asyncpg"
+    if driver and (is_engine or isinstance(source, (driver.Pool, driver.Connection))):
+        from ._asyncpg import AsyncpgDatabase
+
+        return AsyncpgDatabase(source)
+    return AsyncDatabase(source)
 
 
 class Store(Calls):
