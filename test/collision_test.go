@@ -30,14 +30,14 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 
 	// What is given for arguments without a default.
 	values := map[string]string{
-		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`,
+		"thread_id": `'t'`, "run_id": `'r2'`, "run_a": `'r1'`, "run_b": `'r2'`, "key": `'k'`, "document": `'{}'`, "checkpoint_id": `'c'`, "to_thread_id": `'u'`, "run_ids": `'{r1}'`,
 		"events": `'[{"type":"CUSTOM"}]'`, "messages": `'[]'`,
 		"claimant": `'me'`, "consumer": `'c'`, "seq": `1`, "reason": `'x'`, "message_id": `'m'`, "n": `1`,
 		"task_id": `'task'`, "channels": `'{a}'`, "types": `'{json}'`, "channel_values": `'[1]'`,
 		"status": `422`, "content_type": `''`, "body": `''`,
 	}
 	// These take the id of a thread, and look at none.
-	others := []string{"thread_key", "bucket", "session_runs", "verify", "retry", "checkpoint_contents"}
+	others := []string{"thread_key", "bucket", "session_runs", "verify", "retry", "checkpoint_contents", "remove_run_checkpoints"}
 	calls := map[string]string{
 		"append, with after_seq":         `agui.append('t', 'r2', '[{"type":"CUSTOM"}]', 3)`,
 		"append, an end":                 `agui.append('t', 'r2', '[{"type":"RUN_FINISHED"}]')`,
@@ -53,6 +53,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		"load_checkpoint, the last":      `agui.load_checkpoint('t')`,
 		"load_checkpoint of a run":       `agui.load_checkpoint('t', run_id => 'r1')`,
 		"checkpoint_contents":            `agui.checkpoint_contents('t')`,
+		"remove_run_checkpoints":         `agui.remove_run_checkpoints('{r1}', 't')`,
 		"remove_session_state, whatever": `agui.remove_session_state('t', 'k', overwrite => true)`,
 	}
 	rows, err := pool.Query(ctx, `

@@ -39,6 +39,7 @@ type graphModel struct {
 type modelTuple struct {
 	parent, document, metadata string
 	versions                   map[string]string
+	step                       int
 }
 
 // Graphs with random checkpoints, values of all kinds, branches, repeats and writes that come first: what is read is what was put,
@@ -66,11 +67,70 @@ func TestGraphCheckpointsComeBackByteForByte(t *testing.T) {
 				}
 			}
 			model.compare(t, pool, thread)
-			if problems := testdb.List[string](t, pool, `select problem from agui.verify($1) where severity = 'damage'`, thread); len(problems) > 0 {
-				t.Errorf("damage: %s", problems)
+			copied := thread + " copied"
+			if n := testdb.Ask[int](t, pool, `select agui.copy_checkpoints($1, $2)`, thread, copied); n != len(model.tuples) {
+				t.Errorf("%d checkpoints were copied, want %d", n, len(model.tuples))
+			}
+			model.compare(t, pool, copied)
+			model.removeRuns(t, pool, random, copied)
+			model.compare(t, pool, copied)
+			model.prune(t, pool, copied)
+			model.compare(t, pool, copied)
+			for _, thread := range []string{thread, copied} {
+				if problems := testdb.List[string](t, pool, `select problem from agui.verify($1) where severity = 'damage'`, thread); len(problems) > 0 {
+					t.Errorf("%s: damage: %s", thread, problems)
+				}
+			}
+			// What no checkpoint needs is gone.
+			if left := testdb.Ask[int](t, pool, `select count(*) from agui.channel_part where thread_key = agui.thread_key('', $1) and body::text not in (
+				select element::text from agui.checkpoint_contents($1), json_array_elements(case when json_typeof(body) = 'array' then body end) as element)
+				and not exists (select from agui.checkpoint join agui.checkpoint_write as written using (thread_key, checkpoint_no)
+					where thread_key = agui.thread_key('', $1) and document is null)`, copied); left > 0 {
+				t.Errorf("%d parts that no value has are left", left)
 			}
 		})
 	}
+}
+
+// removeRuns removes the checkpoints of two of the five runs, whose numbers are those of the steps modulo five.
+func (m *graphModel) removeRuns(t *testing.T, pool *pgxpool.Pool, random *rand.Rand, thread string) {
+	t.Helper()
+	first := random.IntN(4)
+	removed := 0
+	for key, tuple := range m.tuples {
+		if run := tuple.step % 5; run == first || run == first+1 {
+			m.forget(key)
+			removed++
+		}
+	}
+	runs := []string{fmt.Sprint("run ", first), fmt.Sprint("run ", first+1)}
+	if n := testdb.Ask[int](t, pool, `select agui.remove_run_checkpoints($1, $2)`, runs, thread); n != removed {
+		t.Errorf("%d checkpoints of runs were removed, want %d", n, removed)
+	}
+}
+
+// prune leaves the newest of each namespace.
+func (m *graphModel) prune(t *testing.T, pool *pgxpool.Pool, thread string) {
+	t.Helper()
+	newest := map[string]string{}
+	for key := range m.tuples {
+		newest[key[0]] = max(newest[key[0]], key[1])
+	}
+	removed := 0
+	for key := range m.tuples {
+		if newest[key[0]] != key[1] {
+			m.forget(key)
+			removed++
+		}
+	}
+	if n := testdb.Ask[int](t, pool, `select agui.prune_checkpoints($1)`, thread); n != removed {
+		t.Errorf("%d checkpoints were pruned, want %d", n, removed)
+	}
+}
+
+func (m *graphModel) forget(key [2]string) {
+	delete(m.tuples, key)
+	delete(m.writes, key)
 }
 
 // randomValue returns JSON of some kind, mostly a list that grows, shrinks and changes.
@@ -107,7 +167,7 @@ func randomValue(random *rand.Rand, lists map[string][]string, name string) (kin
 
 func (m *graphModel) put(t *testing.T, pool *pgxpool.Pool, random *rand.Rand, thread, namespace, id, parent string, lists map[string][]string, step int) {
 	t.Helper()
-	tuple := &modelTuple{versions: map[string]string{}, metadata: fmt.Sprintf(`{"step": %d, "even":%t,"odd key \u0000":"\ud800"}`, step, step%2 == 0)}
+	tuple := &modelTuple{versions: map[string]string{}, step: step, metadata: fmt.Sprintf(`{"step": %d, "even":%t,"odd key \u0000":"\ud800"}`, step, step%2 == 0)}
 	if random.IntN(10) > 0 {
 		tuple.parent = parent
 	}
@@ -136,8 +196,8 @@ func (m *graphModel) put(t *testing.T, pool *pgxpool.Pool, random *rand.Rand, th
 	if tuple.parent != "" {
 		parentID = tuple.parent
 	}
-	testdb.Exec(t, pool, `select agui.put_checkpoint($1, $2, $3, $4, $5, coalesce($6::text[], '{}'), coalesce($7::text[], '{}'), coalesce($8::text[], '{}'), $9::json, namespace => $10)`,
-		thread, id, tuple.document, tuple.metadata, parentID, channels, numbers, kinds, "["+strings.Join(values, ",")+"]", namespace)
+	testdb.Exec(t, pool, `select agui.put_checkpoint($1, $2, $3, $4, $5, coalesce($6::text[], '{}'), coalesce($7::text[], '{}'), coalesce($8::text[], '{}'), $9::json, namespace => $10, run_id => $11)`,
+		thread, id, tuple.document, tuple.metadata, parentID, channels, numbers, kinds, "["+strings.Join(values, ",")+"]", namespace, fmt.Sprint("run ", step%5))
 	m.tuples[[2]string{namespace, id}] = tuple
 }
 
@@ -342,6 +402,38 @@ func TestGraphCheckpointsOfParallelTasks(t *testing.T) {
 	}
 }
 
+// Of what a DeltaChannel is built from, nothing is pruned: the ancestors of the newest checkpoint up to one that has the value.
+func TestGraphCheckpointsArePrunedWithTheirDeltas(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	for n := range 8 {
+		value, counters := `{}`, fmt.Sprintf(`{"list":[%d,%d]}`, n%4, n%4)
+		if n%4 == 0 { // 0 and 4 have the value
+			value, counters = `{list}`, `{}`
+		}
+		testdb.Exec(t, pool, `select agui.put_checkpoint('t', $1, $2, $3, nullif($4, '-1'), $5::text[], $5::text[], array_fill('json'::text, array[cardinality($5::text[])]),
+			(case when cardinality($5::text[]) > 0 then json_build_array(json_build_array(repeat($1, 300))) else '[]' end))`,
+			fmt.Sprint(n), `{"channel_versions":{"list":"`+map[bool]string{true: "list", false: fmt.Sprint(n)}[n%4 == 0]+`"}}`, `{"counters_since_delta_snapshot":`+counters+`}`, fmt.Sprint(n-1), value)
+		testdb.Exec(t, pool, `select agui.put_checkpoint_writes('t', $1, 'task', '{list}', '{json}', json_build_array('after ' || $1::text))`, fmt.Sprint(n))
+	}
+	history := `select coalesce(task_id, 'value') || ' ' || left(body #>> '{}', 12) from agui.channel_history('t', '{list}') order by place`
+	before := testdb.List[string](t, pool, history)
+	if n := testdb.Ask[int](t, pool, `select agui.prune_checkpoints('t')`); n != 4 {
+		t.Errorf("%d checkpoints were pruned, want 4", n)
+	}
+	if after := testdb.List[string](t, pool, history); !slices.Equal(before, after) || len(after) != 4 {
+		t.Errorf("the history is %q, want %q", after, before)
+	}
+	if n := testdb.Ask[int](t, pool, `select agui.prune_checkpoints('t')`); n != 0 {
+		t.Errorf("%d checkpoints were pruned a second time", n)
+	}
+	// Its ancestor comes a second time, as from a graph that runs anew from the start.
+	testdb.Exec(t, pool, `select agui.put_checkpoint('t', '0', '{}')`)
+	if problems := testdb.List[string](t, pool, `select problem from agui.verify('t')`); len(problems) > 0 {
+		t.Errorf("damage: %s", problems)
+	}
+}
+
 // The history of a channel is that of the lineage, newest first, to the nearest value.
 func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 	t.Parallel()
@@ -392,7 +484,7 @@ func TestGraphChannelHistoryFollowsTheLineage(t *testing.T) {
 func TestGraphCheckpointsRefuse(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
-	testdb.Exec(t, pool, `select agui.save_checkpoint('t', 'saved', '1')`)
+	testdb.Exec(t, pool, `select agui.save_checkpoint('t', 'saved', '1'), agui.save_checkpoint('other', 'saved', '1')`)
 	for call, want := range map[string]string{
 		`agui.put_checkpoint('t', 'saved', '{}')`:                                  "UI007",
 		`agui.put_checkpoint_writes('t', 'saved', 'task', '{a}', '{json}', '[1]')`: "UI007",
@@ -413,6 +505,10 @@ func TestGraphCheckpointsRefuse(t *testing.T) {
 		`agui.checkpoint_contents('t', max_rows => 5000)`:                                                                                          "UI011",
 		`agui.channel_history('t', null)`:                                                                                                          "UI008",
 		`agui.remove_checkpoints(null)`:                                                                                                            "UI008",
+		`agui.prune_checkpoints(null)`:                                                                                                             "UI008",
+		`agui.remove_run_checkpoints(null)`:                                                                                                        "UI008",
+		`agui.copy_checkpoints('t', 't')`:                                                                                                          "UI008",
+		`agui.copy_checkpoints('t', 'other')`:                                                                                                      "UI007",
 	} {
 		if _, err := pool.Exec(t.Context(), `select `+call); testdb.State(err) != want {
 			t.Errorf("%s: error %v, want %s", call, err, want)

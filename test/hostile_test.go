@@ -95,6 +95,7 @@ func callsOfAll() []string {
 		`select agui.checkpoint_contents(), agui.checkpoint_contents('t', 'g', '', filter => '{"a":1}'), agui.checkpoint_contents('t', before_id => 'z', namespace => '')`,
 		`select agui.channel_history('t', '{list,other}', 'h'), agui.channel_history('t', '{list}')`,
 		`select agui.load_checkpoint('t', run_id => 'r'), agui.put_checkpoint('other', 'g', '{}'), agui.remove_checkpoints('other')`,
+		`select agui.copy_checkpoints('t', 'copy'), agui.remove_run_checkpoints('{r}', 'copy'), agui.remove_run_checkpoints('{none}'), agui.prune_checkpoints('copy'), agui.remove_checkpoints('copy')`,
 		`select agui.set_thread('t', title => 'x', metadata => '{"a":1}'), agui.get_thread('t')`,
 		`select agui.threads(title => 'x', metadata => '{"a":1}', status => 'failed'), agui.thread_page(since => '2000-01-01', agent => null), agui.list_runs(), agui.pending_tool_calls('t'), agui.malformed_events('t')`,
 		`call agui.compact(max_time => '1 minute', older_than => '0')`,

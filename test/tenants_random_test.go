@@ -302,10 +302,12 @@ func randomArgument(random *rand.Rand, name, kind, run, thread string, items int
 	case "cursor":
 		return "null"
 	case "status":
-		if kind == "integer" {
-			return "500"
+		if kind == "integer" { // of HTTP
+			return "422"
 		}
 		return pick("'running'", "'finished'")
+	case "to_thread_id":
+		return pick("'t1'", "'t2'", "'t3'")
 	case "older_than":
 		return "'0'"
 	case "max_time", "at_time", "since", "until", "from_at", "due_by", "max_idle":

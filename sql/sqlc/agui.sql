@@ -1335,6 +1335,7 @@ create function agui.cluster_map() returns json language sql as '';
 create function agui.compact_events(events json, shape text DEFAULT 'stream'::text) returns json language sql as '';
 create function agui.consume(consumer text, max_rows integer DEFAULT 1000, scope text DEFAULT NULL::text) returns SETOF agui.consumed_run language sql as '';
 create function agui.consumers() returns SETOF agui.consumer_place language sql as '';
+create function agui.copy_checkpoints(thread_id text, to_thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.day_report(since timestamp with time zone DEFAULT NULL::timestamp with time zone, until timestamp with time zone DEFAULT NULL::timestamp with time zone, scope text DEFAULT NULL::text) returns TABLE(day date, threads bigint, runs bigint, failed bigint, events numeric, bytes numeric) language sql as '';
 create function agui.disable_chain(scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.disable_search() returns boolean language sql as '';
@@ -1379,6 +1380,7 @@ create function agui.model_report(since timestamp with time zone DEFAULT NULL::t
 create function agui.move_consumer(consumer text, after text, scope text DEFAULT NULL::text) returns void language sql as '';
 create function agui.pending_tool_calls(thread_id text, run_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns text[] language sql as '';
 create function agui.poll(thread_ids text[], after_seqs bigint[], after_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], max_rows integer DEFAULT 100, page_bytes integer DEFAULT 16777216, scopes text[] DEFAULT NULL::text[]) returns SETOF agui.poll_row language sql as '';
+create function agui.prune_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.put_checkpoint(thread_id text, checkpoint_id text, document json, metadata json DEFAULT '{}'::json, parent_id text DEFAULT NULL::text, channels text[] DEFAULT '{}'::text[], versions text[] DEFAULT '{}'::text[], types text[] DEFAULT '{}'::text[], channel_values json DEFAULT '[]'::json, run_id text DEFAULT NULL::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.put_checkpoint_writes(thread_id text, checkpoint_id text, task_id text, channels text[], types text[], channel_values json, places integer[] DEFAULT NULL::integer[], task_path text DEFAULT ''::text, namespace text DEFAULT ''::text, scope text DEFAULT ''::text) returns void language sql as '';
 create function agui.rebuild_facts() returns void language sql as '';
@@ -1387,6 +1389,7 @@ create function agui.release_claim(thread_id text, run_id text, claimant text, s
 create function agui.remove_checkpoints(thread_id text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_consumer(consumer text, scope text DEFAULT NULL::text) returns boolean language sql as '';
 create function agui.remove_retention(action text, scope text DEFAULT NULL::text) returns boolean language sql as '';
+create function agui.remove_run_checkpoints(run_ids text[], thread_id text DEFAULT NULL::text, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_session_state(thread_id text, key text, run_id text DEFAULT NULL::text, expected_version bigint DEFAULT 0, overwrite boolean DEFAULT false, scope text DEFAULT ''::text) returns bigint language sql as '';
 create function agui.remove_webhook(name text) returns boolean language sql as '';
 create function agui.replay(thread_id text, run_id text DEFAULT NULL::text, at_seq bigint DEFAULT NULL::bigint, at_time timestamp with time zone DEFAULT NULL::timestamp with time zone, shape text DEFAULT 'snapshot'::text, scope text DEFAULT ''::text) returns SETOF json language sql as '';

@@ -348,6 +348,74 @@ comment on function agui.checkpoints is
     'pass the number of the row before it as after_no. '
     'Errors: UI012 another thread has the same key.';
 
+-- role: writer
+create or replace function agui.copy_checkpoints(thread_id text, to_thread_id text, scope text default '')
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    key    uuid := agui_internal.own_thread_key(scope, thread_id);
+    target uuid;
+begin
+    if thread_id is null or to_thread_id is null or scope is null or thread_id = to_thread_id then
+        raise exception using
+            errcode = 'UI008',
+            message = 'to copy checkpoints, name two threads, and a scope that is not null';
+    end if;
+    perform agui_internal.checked_thread_key(thread_id, scope);
+    if not exists (select from agui.checkpoint as checkpoint where checkpoint.thread_key = key) then
+        return 0;
+    end if;
+    target := agui_internal.ensure_writable_thread(to_thread_id, scope);
+    -- Nothing is saved in either thread meanwhile.
+    perform from agui.thread as thread where thread.thread_key in (key, target) order by thread.thread_key for update;
+    if exists (select from agui.checkpoint as checkpoint where checkpoint.thread_key = target) then
+        raise exception using
+            errcode = 'UI007',
+            message = format('thread "%s" has checkpoints already, so those of thread "%s" cannot be copied to it', left(to_thread_id, 200), left(thread_id, 200)),
+            hint = 'Copy to a new thread, or call agui.remove_checkpoints first.';
+    end if;
+
+    insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, run_id, document, metadata, saved_at)
+    select target, source.checkpoint_no, source.namespace, source.checkpoint_id, source.parent_no, source.run_id, source.document, source.metadata, source.saved_at
+    from agui.checkpoint as source
+    where source.thread_key = key;
+    insert into agui.channel (thread_key, channel_no, namespace, name, parts)
+    select target, source.channel_no, source.namespace, source.name, source.parts
+    from agui.channel as source
+    where source.thread_key = key;
+    insert into agui.channel_part (thread_key, channel_no, part_no, print, body)
+    select target, source.channel_no, source.part_no, agui_internal.part_print(uuid_send(target) || int4send(source.channel_no), source.body::text), source.body
+    from agui.channel_part as source
+    where source.thread_key = key;
+    insert into agui.channel_value (thread_key, channel_no, version, type, part_nos, body, bytes)
+    select target, source.channel_no, source.version, source.type, source.part_nos, source.body, source.bytes
+    from agui.channel_value as source
+    where source.thread_key = key;
+    insert into agui.checkpoint_write (thread_key, checkpoint_no, task_id, place, task_path, channel_no, type, part_nos, body, bytes)
+    select
+        target, source.checkpoint_no, source.task_id, source.place, source.task_path, source.channel_no, source.type, source.part_nos, source.body,
+        source.bytes
+    from agui.checkpoint_write as source
+    where source.thread_key = key;
+    return (select count(*) from agui.checkpoint as checkpoint where checkpoint.thread_key = target and checkpoint.document is not null);
+end
+$$;
+
+comment on function agui.copy_checkpoints is
+    'Copies all checkpoints of a thread, with their ids, times, values and writes, to another thread of '
+    'the scope that has none, and returns their number. The log is not copied. Returns 0 if there are '
+    'none. In a cluster both threads must be on one node. '
+    'Errors: UI007 the other thread has checkpoints, UI008 no thread or scope, or the same thread twice, '
+    'UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the other thread was erased.';
+
 create or replace function agui.load_checkpoint(
     thread_id     text,
     checkpoint_id text default null,
@@ -386,6 +454,69 @@ comment on function agui.load_checkpoint is
     'of the conversation leads to the state that belongs to it. Returns no row if there is none. '
     'Errors: UI001 unknown thread, UI002 unknown run, UI008 no thread, namespace or scope, or both id '
     'and run, UI012 another thread has the same key, UI019 unknown checkpoint (when one is named).';
+
+-- role: writer
+create or replace function agui.prune_checkpoints(thread_id text, scope text default '')
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    key        uuid := agui_internal.own_thread_key(scope, thread_id);
+    checkpoint agui.checkpoint;
+    kept       bigint[] := '{}';
+    deltas     text[];  -- the channels whose values are built from what ancestors have
+begin
+    if thread_id is null or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'to prune checkpoints, thread_id and scope must not be null';
+    end if;
+    perform agui_internal.checked_thread_key(thread_id, scope);
+    -- Nothing is saved in the thread meanwhile.
+    perform from agui.thread as thread where thread.thread_key = key for update;
+    for checkpoint in
+        select distinct on (candidate.namespace) candidate.*
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key and candidate.metadata is not null
+        order by candidate.namespace, candidate.checkpoint_id desc
+    loop
+        deltas := agui_internal.delta_channels(checkpoint.metadata);
+        loop
+            kept := kept || checkpoint.checkpoint_no;
+            deltas := array(
+                select unnest(deltas)
+                except
+                select value.channel from agui_internal.values_of_checkpoint(checkpoint, deltas) as value
+            );
+            exit when deltas = '{}';
+            select parent.* into checkpoint
+            from agui.checkpoint as parent
+            where parent.thread_key = key and parent.checkpoint_no = checkpoint.parent_no and parent.metadata is not null;
+            -- The other case is a cycle.
+            exit when not found or checkpoint.checkpoint_no = any (kept);
+        end loop;
+    end loop;
+    return agui_internal.forget_checkpoints(key, array(
+        select candidate.checkpoint_no
+        from agui.checkpoint as candidate
+        where candidate.thread_key = key and candidate.metadata is not null and candidate.checkpoint_no <> all (kept)
+    ));
+end
+$$;
+
+comment on function agui.prune_checkpoints is
+    'Removes the checkpoints of graphs in a thread but the newest of each namespace (the greatest id), '
+    'with values and writes that no other needs, and returns how many. If the newest has DeltaChannels of '
+    'LangGraph (the member counters_since_delta_snapshot of its metadata), the ancestors from which their '
+    'values are built stay, too. Checkpoints of agui.save_checkpoint stay. '
+    'Errors: UI008 no thread or scope, UI012 another thread has the same key.';
 
 -- role: writer
 create or replace function agui.put_checkpoint(
@@ -603,6 +734,62 @@ comment on function agui.remove_checkpoints is
     'Removes all checkpoints of a thread, with their values and writes, and returns their number. The '
     'log of the thread stays, and new checkpoints can be saved; agui.erase removes a thread for good. '
     'Errors: UI008 no thread or scope, UI012 another thread has the same key.';
+
+-- role: writer; route: thread if named
+create or replace function agui.remove_run_checkpoints(run_ids text[], thread_id text default null, scope text default '')
+returns bigint
+language plpgsql
+volatile
+security definer
+set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    low     uuid;
+    high    uuid;
+    key     uuid;
+    removed bigint := 0;
+begin
+    if run_ids is null or scope is null then
+        raise exception using
+            errcode = 'UI008',
+            message = 'to remove the checkpoints of runs, run_ids and scope must not be null';
+    end if;
+    if thread_id is not null then
+        low := agui_internal.own_thread_key(scope, thread_id);
+        high := low;
+        perform agui_internal.checked_thread_key(thread_id, scope);
+    else
+        perform agui_internal.refuse_foreign_scope(scope, 'remove checkpoints');
+        low := agui_internal.first_key(scope);
+        high := agui_internal.last_key(scope);
+    end if;
+    for key in
+        select distinct checkpoint.thread_key
+        from agui.checkpoint as checkpoint
+        where checkpoint.thread_key between low and high and checkpoint.run_id = any (run_ids) and checkpoint.metadata is not null
+        order by checkpoint.thread_key
+    loop
+        -- Nothing is saved in the thread meanwhile.
+        perform from agui.thread as thread where thread.thread_key = key for update;
+        removed := removed + agui_internal.forget_checkpoints(key, array(
+            select checkpoint.checkpoint_no
+            from agui.checkpoint as checkpoint
+            where checkpoint.thread_key = key and checkpoint.run_id = any (run_ids) and checkpoint.metadata is not null
+        ));
+    end loop;
+    return removed;
+end
+$$;
+
+comment on function agui.remove_run_checkpoints is
+    'Removes the checkpoints that agui.put_checkpoint stored for runs, with values and writes that no '
+    'other needs, and returns how many. They are those of a thread (null: of all threads of the scope, '
+    'whose checkpoints it reads). A DeltaChannel of LangGraph whose value is built from them is lost. '
+    'Errors: UI008 no runs or scope, UI012 another thread has the same key.';
 
 -- role: writer
 create or replace function agui.save_checkpoint(

@@ -298,6 +298,129 @@ comment on function agui_internal.delete_checkpoints is
     'Deletes the checkpoints of a thread, with their values and writes. The caller holds a lock of the '
     'thread''s row.';
 
+create or replace function agui_internal.delta_channels(metadata json)
+returns text[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select array(
+        select channel.name
+        from agui_internal.json_members(metadata) as member
+        cross join agui_internal.json_members(case when json_typeof(member.value) = 'object' then member.value end) as channel
+        where member.name = 'counters_since_delta_snapshot'
+    )
+$$;
+
+comment on function agui_internal.delta_channels is
+    'The channels whose values at a checkpoint are built from what ancestors have: the DeltaChannels of '
+    'LangGraph that have changed since they were stored whole, as the metadata counts.';
+
+create or replace function agui_internal.forget_checkpoints(thread_key uuid, checkpoint_nos bigint[])
+returns bigint
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+-- Plans made while the tables were small would read all rows of the thread for each look-up.
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    forgotten bigint;
+    channel   agui.channel;
+    used      int[];
+begin
+    update agui.checkpoint as checkpoint
+    set parent_no = null, run_id = null, document = null, metadata = null
+    where checkpoint.thread_key = forget_checkpoints.thread_key and checkpoint.checkpoint_no = any (checkpoint_nos);
+    get diagnostics forgotten = row_count;
+    if forgotten = 0 then
+        return 0;
+    end if;
+    delete from agui.checkpoint_write as written
+    where written.thread_key = forget_checkpoints.thread_key and written.checkpoint_no = any (checkpoint_nos);
+    with named as (
+        select distinct known.channel_no, current.version
+        from agui.checkpoint as checkpoint
+        cross join lateral agui_internal.channel_versions(checkpoint.document) as current
+        join agui.channel as known
+            on known.thread_key = checkpoint.thread_key and known.namespace = checkpoint.namespace and known.name = current.channel
+        where checkpoint.thread_key = forget_checkpoints.thread_key and checkpoint.metadata is not null
+    )
+    delete from agui.channel_value as value
+    where value.thread_key = forget_checkpoints.thread_key
+        and not exists (select from named where named.channel_no = value.channel_no and named.version = value.version);
+
+    -- Parts have no gaps in their numbers, so those that stay get new ones.
+    for channel in
+        select known.* from agui.channel as known where known.thread_key = forget_checkpoints.thread_key and known.parts > 0
+    loop
+        used := array(
+            select distinct part_no
+            from (
+                select value.part_nos
+                from agui.channel_value as value
+                where value.thread_key = channel.thread_key and value.channel_no = channel.channel_no
+                union all
+                select written.part_nos
+                from agui.checkpoint_write as written
+                where written.thread_key = channel.thread_key and written.channel_no = channel.channel_no
+            ) as holder
+            cross join unnest(holder.part_nos) as run
+            cross join generate_series(lower(run), upper(run) - 1) as part_no
+            order by part_no
+        );
+        continue when cardinality(used) = channel.parts;
+        delete from agui.channel_part as part
+        where part.thread_key = channel.thread_key and part.channel_no = channel.channel_no and part.part_no <> all (used);
+        -- In two steps, so that no number is there twice meanwhile.
+        update agui.channel_part as part
+        set part_no = -known.place
+        from unnest(used) with ordinality as known (part_no, place)
+        where part.thread_key = channel.thread_key and part.channel_no = channel.channel_no and part.part_no = known.part_no;
+        update agui.channel_part as part
+        set part_no = -part.part_no
+        where part.thread_key = channel.thread_key and part.channel_no = channel.channel_no;
+        update agui.channel_value as value
+        set part_nos = agui_internal.renumbered(value.part_nos, used)
+        where value.thread_key = channel.thread_key and value.channel_no = channel.channel_no and value.part_nos is not null;
+        update agui.checkpoint_write as written
+        set part_nos = agui_internal.renumbered(written.part_nos, used)
+        where written.thread_key = channel.thread_key and written.channel_no = channel.channel_no and written.part_nos is not null;
+        update agui.channel as known
+        set parts = cardinality(used)
+        where known.thread_key = channel.thread_key and known.channel_no = channel.channel_no;
+    end loop;
+    return forgotten;
+end
+$$;
+
+comment on function agui_internal.forget_checkpoints is
+    'Removes checkpoints of graphs, with values, writes and parts that no other needs, and returns how '
+    'many. Their rows stay without a document, because numbers have no gaps and children name them. The '
+    'caller holds a lock of the thread''s row.';
+
+create or replace function agui_internal.renumbered(part_nos int4range[], used int[])
+returns int4range[]
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+    select agui_internal.ranges_of(array(
+        select known.place::int
+        from unnest(part_nos) with ordinality as run (part_nos, place)
+        cross join lateral generate_series(lower(run.part_nos), upper(run.part_nos) - 1) as part_no
+        join unnest(used) with ordinality as known (part_no, place) on known.part_no = part_no.part_no
+        order by run.place, part_no.part_no
+    ))
+$$;
+
+comment on function agui_internal.renumbered is
+    'The numbers of parts when only those that are used are left, in their order, numbered 1, 2, 3, ….';
+
 create or replace function agui_internal.ensure_checkpoint(
     thread_key    uuid,
     namespace     text,

@@ -152,11 +152,11 @@ as $$
         ]),
         ('agui_writer', array[
             'agui.abandon', 'agui.append', 'agui.append_many', 'agui.claim_run',
-            'agui.keep_agent_error', 'agui.keep_alive', 'agui.mark_read', 'agui.move_consumer',
-            'agui.put_checkpoint', 'agui.put_checkpoint_writes', 'agui.release_claim', 'agui.remove_checkpoints',
-            'agui.remove_consumer', 'agui.remove_session_state', 'agui.request_stop', 'agui.save_checkpoint',
-            'agui.save_session', 'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread',
-            'agui.settle'
+            'agui.copy_checkpoints', 'agui.keep_agent_error', 'agui.keep_alive', 'agui.mark_read',
+            'agui.move_consumer', 'agui.prune_checkpoints', 'agui.put_checkpoint', 'agui.put_checkpoint_writes',
+            'agui.release_claim', 'agui.remove_checkpoints', 'agui.remove_consumer', 'agui.remove_run_checkpoints',
+            'agui.remove_session_state', 'agui.request_stop', 'agui.save_checkpoint', 'agui.save_session',
+            'agui.save_session_state', 'agui.save_sessions', 'agui.set_thread', 'agui.settle'
         ]),
         ('none', array[
             'agui_internal.erased_after', 'agui_internal.erased_range', 'agui_internal.erasure_key', 'agui_internal.uid_of_thread'

@@ -4,9 +4,8 @@
 --    a plan         ─► due_actions of all threads (threads_due)
 --    retain_thread  ─► evaluates them once more under the lock of the thread, then acts
 --
--- There is no rule to keep the last checkpoints of a thread. Checkpoints are numbered without gaps,
--- which agui.verify checks, and their values share the parts of channels: a part could go only if
--- all others were rewritten. remove_checkpoints removes all.
+-- There is no rule to keep the last checkpoints of a thread, because only its graph says when no other
+-- is needed: agui.prune_checkpoints. remove_checkpoints removes all.
 
 -- role: maintainer
 create or replace function agui_internal.retain_thread(thread_key uuid, action text)
