@@ -17,11 +17,14 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import DatabaseSessionService, InMemorySessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from pgagui import AsyncStore
 from pgagui.adk import PgaguiSessionService
+
+from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of google-adk and its packages
 
@@ -70,6 +73,7 @@ def texts(session):
     return [part.text for one in session.events for part in one.content.parts]
 
 
+@survives("ADK", "state")
 async def test_states_of_app_user_and_session(service):
     given = {"title": "Rome", "user:name": "Ada", "app:model": "m", "temp:draft": 1, "n": None}
     session = await service.create_session(**IDS, session_id=" one ", state=given)
@@ -317,14 +321,15 @@ def runner(service, tool=look):
     return Runner(app_name="trips", agent=agent, session_service=service)
 
 
-async def turn(runner, text="Rome?"):
-    content = types.Content(role="user", parts=[types.Part(text=text)])
+async def turn(runner, **part):
+    content = types.Content(role="user", parts=[types.Part(**part or {"text": "Rome?"})])
     said = ""
     async for one in runner.run_async(user_id="ada", session_id="s", new_message=content):
         said = "".join(part.text or "" for part in one.content.parts) or said
     return said
 
 
+@survives("ADK", "messages")
 async def test_an_agent_with_a_tool(service):
     await service.create_session(**IDS, session_id="s")
     assert await turn(runner(service)) == "seen Rome?, turn 1"
@@ -332,6 +337,22 @@ async def test_an_agent_with_a_tool(service):
     session = await service.get_session(**IDS, session_id="s")
     assert [one.author for one in session.events] == ["user", "guide", "guide", "guide"] * 2
     assert session.state == {"user:looks": 2}
+
+
+@survives("ADK", "interrupts")
+async def test_a_question_that_another_process_answers(service):
+    def look(at: str) -> dict[str, str]:
+        """Asks a person."""
+        return {"result": "pending"}
+
+    await service.create_session(**IDS, session_id="s")
+    tool = LongRunningFunctionTool(look)
+    assert await turn(runner(service, tool)) == "pending, turn 1"
+    session = await service.another().get_session(**IDS, session_id="s")
+    asked = next(one for one in session.events if one.long_running_tool_ids)
+    [id] = asked.long_running_tool_ids
+    answer = types.FunctionResponse(id=id, name="look", response={"result": "yes"})
+    assert await turn(runner(service.another(), tool), function_response=answer) == "yes, turn 1"
 
 
 async def test_a_turn_with_a_tool_is_five_statements(address, monkeypatch):
@@ -366,6 +387,7 @@ async def hang(address):
         await turn(runner(service, look))
 
 
+@survives("ADK", "process killed")
 async def test_a_killed_process_and_another_that_continues(address):
     code = f"import asyncio; from tests.test_adk import hang; asyncio.run(hang({address!r}))"
     process = await asyncio.create_subprocess_exec(
@@ -383,11 +405,4 @@ async def test_a_killed_process_and_another_that_continues(address):
         assert [one.author for one in session.events] == ["user", "guide"]
         [call] = session.events[-1].get_function_calls()
         answer = types.FunctionResponse(id=call.id, name="look", response={"result": "lost"})
-        content = types.Content(role="user", parts=[types.Part(function_response=answer)])
-        said = [
-            one.content.parts[0].text
-            async for one in runner(service).run_async(
-                user_id="ada", session_id="s", new_message=content
-            )
-        ]
-        assert said == ["lost, turn 1"]
+        assert await turn(runner(service), function_response=answer) == "lost, turn 1"
