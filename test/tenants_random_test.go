@@ -345,7 +345,7 @@ var (
 	maskedTimes  = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(\+00(:00)?)?`)
 	maskedAges   = regexp.MustCompile(`\b-?(\d+ days? )?\d\d:\d\d:\d\d(\.\d+)?\b`)
 	maskedCursor = regexp.MustCompile(`\b[0-9a-f]{16}(?:[0-9a-f]{16})\b`)
-	maskedHashes = regexp.MustCompile(`\\+x[0-9a-f]{64}`) // of the chain, which takes in times
+	maskedHashes = regexp.MustCompile(`(?:\\+x|")[0-9a-f]{64}`) // of the chain and of moved threads, which take in times
 	maskedEpochs = regexp.MustCompile(`\b1[789]\d{8,}(\.\d+)?\b`)
 	maskedUIDs   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`) // random ones; the keys of threads are made of their names
 	maskedErased = regexp.MustCompile(`,UID,\d+\)`)                                                    // a tombstone ends with the id of its transaction

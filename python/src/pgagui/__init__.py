@@ -2,12 +2,13 @@
 
 from . import errors
 from ._error import Closed, Error, NeedsPool, Unavailable, WrongSchema
-from ._recorder import OnConcurrentRun, Recording, Tee
+from ._recorder import Agent, History, OnConcurrentRun, Recording, Tee
 from ._repair import repair_tool_calls
 from .store import AsyncStore, Store, sse
 from .types import (
     Attachment,
     Batch,
+    BranchPoint,
     Claim,
     Conversation,
     Erasure,
@@ -22,15 +23,18 @@ from .types import (
 )
 
 __all__ = [
+    "Agent",
     "AsyncStore",
     "Attachment",
     "Batch",
+    "BranchPoint",
     "Claim",
     "Closed",
     "Conversation",
     "Erasure",
     "Error",
     "Event",
+    "History",
     "Interrupt",
     "NeedsPool",
     "OnConcurrentRun",

@@ -5,7 +5,8 @@ Made of _calls.py by generate.py. DO NOT EDIT.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from ._events import encode_events, encode_input
 from .types import (
     Attachment,
     Batch,
+    BranchPoint,
     Claim,
     Conversation,
     Erasure,
@@ -192,6 +194,30 @@ class Calls:
             cursor=cursor,
         )  # fmt: skip
 
+    def thread(self, thread_id: str) -> Thread:
+        """Returns a thread as lists have it."""
+        return self._one(Thread, "get_thread", thread_id=thread_id)
+
+    def set_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | None = None,
+        agent: str | None = None,
+        archived: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        create_if_missing: bool = False,
+    ) -> Thread:
+        """Sets what lists show of a thread. None changes nothing; an empty text clears.
+
+        metadata is merged into what is stored, at the top level; None removes a member.
+        """
+        return self._one(
+            Thread, "set_thread", thread_id=thread_id, title=title, agent=agent, archived=archived,
+            metadata=None if metadata is None else json.dumps(metadata),
+            create_if_missing=create_if_missing,
+        )  # fmt: skip
+
     def waiting(self, *, limit: int = 100, agent: str | None = None) -> list[Waiting]:
         """Returns the questions that wait for an answer, in all threads of the scope."""
         return self._all(Waiting, "waiting", max_rows=limit, agent=agent)
@@ -223,6 +249,36 @@ class Calls:
             Claim, "claim_run", thread_id=thread_id, run_id=run_id, claimant=claimant, input=text,
             parent_run_id=parent, parallel=parallel,
         )  # fmt: skip
+
+    def branch_point(
+        self,
+        thread_id: str,
+        messages: Any,
+        run_id: str | None = None,
+        *,
+        history: str = "fill",
+        is_given: bool = False,
+        waited_from: str | None = None,
+    ) -> BranchPoint:
+        """Returns where a run continues whose client sent messages, and names no parent.
+
+        run_id is the run that it continues otherwise (None: the head). A recording does it by
+        itself. messages: the list of its RunAgentInput.
+        """
+        return self._one(
+            BranchPoint, "branch_point", thread_id=thread_id, run_id=run_id,
+            messages=json.dumps(messages), history=history, is_given=is_given,
+            waited_from=waited_from,
+        )  # fmt: skip
+
+    def agent_messages(
+        self, thread_id: str, messages: Any, run_id: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Returns the messages of a run (None: the head), and behind them those that are new."""
+        found: list[dict[str, Any]] = self._value(
+            "agent_messages", thread_id=thread_id, run_id=run_id, messages=json.dumps(messages)
+        )
+        return found
 
     def claims(self, thread_id: str) -> list[Claim]:
         """Returns the runs of a thread that are claimed and have not begun."""

@@ -41,6 +41,15 @@ def encode_input(run_input: Any) -> tuple[str, dict[str, Any]]:
     return _encode(run_input, "the input")
 
 
+def is_answer(members: Mapping[str, Any]) -> bool:
+    """Whether an input answers a question: resume, or forwardedProps.command.resume."""
+    command: Any = members
+    for name in ("forwardedProps", "command"):
+        command = command.get(name) if isinstance(command, Mapping) else None
+    asks = isinstance(command, Mapping) and command.get("resume") is not None
+    return asks or bool(members.get("resume"))
+
+
 def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
     try:
         if isinstance(value, (bytes, bytearray)):

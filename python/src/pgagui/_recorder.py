@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, get_args
 
 from ._error import Closed, Error
-from ._events import ENDS, encode_event, encode_input
+from ._events import ENDS, encode_event, encode_input, is_answer
 from ._live import CALL_TIMEOUT, Change, Follower, Live, log, problem_of, retry
 from .errors import (
     ConflictingRepeat,
@@ -22,13 +22,21 @@ from .errors import (
     RunCutOff,
     RunEnded,
     RunInProgress,
+    UnknownThread,
 )
-from .types import Event, Position, Signal
+from .types import BranchPoint, Event, Position, Signal
 
 MAX_BATCH_EVENTS, MAX_BATCH_BYTES = 500, 64 << 10
 MAX_KEPT_BYTES = 1 << 20  # of a client that reads slowly: then it reads from the log
 MAX_ERROR_TEXT = 4000
 FIRST_TURN_PAUSE, LONGEST_TURN_PAUSE = 0.05, 0.5
+
+Agent = Callable[[dict[str, Any]], AsyncIterable[Any]]
+"""An agent: it gets a RunAgentInput, and yields events."""
+
+History = Literal["full", "fill", "new"]
+"""Which messages clients send with a run: all (one that sends none of the stored ones begins a new
+conversation), all or only new ones, or only new ones."""
 
 OnConcurrentRun = Literal["refuse", "supersede", "queue"]
 """What a run does while another one of its thread is in progress: it is refused (RunInProgress), it
@@ -56,6 +64,7 @@ class Recording:
         *,
         parent: str | None,
         parallel: bool,
+        history: History | None,
         on_concurrent_run: OnConcurrentRun,
         queue_timeout: float,
         linger: float,
@@ -67,6 +76,7 @@ class Recording:
                 hint='Use "refuse", "supersede" or "queue".',
             )
         self._input, members = encode_input(run_input)
+        self._members: dict[str, Any] = members
         ids = members.get("threadId"), members.get("runId")
         if not all(isinstance(name, str) and name for name in ids):
             raise InvalidEvents(
@@ -79,12 +89,18 @@ class Recording:
         """The seq of the last event that is stored; 0: none."""
         self.failure: Error | None = None
         """Why the events of the run cannot be stored any more."""
+        self.parent_run_id: str | None = None
+        """The run that it continues, once it has its place. None: none."""
+        self.lacks_history = False
+        """Whether the client lacks stored messages, or has them under other ids."""
         self.stop_reason: str | None = None
         """Set once the run is asked to stop: the reason, or "" without one."""
 
         self._live = live
         self._calls = live.calls(scope, CALL_TIMEOUT)
         self._parent = members.get("parentRunId") if parent is None else parent
+        self._history, self._is_filled = history, False
+        self._waited_from: str | None = None
         self._parallel = parallel
         self._on_concurrent_run, self._queue_timeout = on_concurrent_run, queue_timeout
         self._linger, self._max_bytes = linger, max_bytes
@@ -146,6 +162,9 @@ class Recording:
     async def begin(self) -> None:
         """Takes the place of the run in its thread. `async with` does it.
 
+        If neither the caller nor the client names a parent, the messages of the client say where
+        it continues: one that it edited, or an answer that it wants again, begins a branch.
+
         Errors: RunInProgress, RunIDInUse (a request that came twice: follow its run), and the
         others of agui.claim_run.
         """
@@ -153,7 +172,7 @@ class Recording:
             return
         if self._live.is_closed:
             raise Closed("the store is closed")
-        claiming = self._live.spawn(self._claim_in_turn())
+        claiming = self._live.spawn(self._take_place())
         try:
             await asyncio.shield(claiming)
         except asyncio.CancelledError:
@@ -162,6 +181,31 @@ class Recording:
             raise
         self._sending = self._live.spawn(self._send_all())
         self._live.add(self)
+
+    async def agent_input(self) -> dict[str, Any]:
+        """Returns the RunAgentInput for the agent, once the run has its place.
+
+        It has the stored messages before those of a client that sent only new ones, and the stored
+        state if the client has none.
+        """
+        members = dict(self._members)
+        if self._is_filled and self.parent_run_id is not None:
+            at = self.thread_id, self.parent_run_id
+            members["messages"] = await self._calls.agent_messages(
+                at[0], members.get("messages") or [], at[1]
+            )
+            if not members.get("state"):
+                members["state"] = await self._calls.state(*at)
+        return members
+
+    async def withdraw(self) -> None:
+        """Gives up the place of the run, of which no event has been sent."""
+        self._is_closing = True
+        self._live.remove(self)
+        self._hurry()
+        if self._sending is not None:
+            await self._sending
+        await self._release()
 
     async def __aenter__(self) -> Recording:
         await self.begin()
@@ -246,25 +290,54 @@ class Recording:
         self._is_urgent = True
         self._news.notify()
 
-    async def _claim(self) -> None:
-        await self._calls._rows(
-            "claim_run", "run_id", thread_id=self.thread_id, run_id=self.run_id,
+    async def _claim(self) -> str | None:
+        [claim] = await self._calls._rows(
+            "claim_run", "parent_run_id", thread_id=self.thread_id, run_id=self.run_id,
             claimant=self._claimant, input=self._input, parent_run_id=self._parent,
             parallel=self._parallel,
         )  # fmt: skip
+        parent: str | None = claim["parent_run_id"]
+        return parent
 
-    async def _claim_in_turn(self) -> None:
+    async def _take_place(self) -> None:
+        """Claims the run, and finds out where it continues."""
+        self.parent_run_id = parent = await self._claim_in_turn()
+        if parent is None or self._history is None:
+            return
+
+        async def find() -> BranchPoint:
+            return await self._calls.branch_point(
+                self.thread_id, self._members.get("messages") or [], parent,
+                history=self._history or "fill", waited_from=self._waited_from,
+                is_given=self._parent is not None or is_answer(self._members),
+            )  # fmt: skip
+
+        try:
+            found = await retry(f"find the place of {self}", find)
+        except Error:
+            await self._release()
+            raise
+        self.lacks_history, self._is_filled = found.lacks_history, found.is_filled
+        if found.parent_run_id != parent:
+            self.parent_run_id = found.parent_run_id
+            self._parent = found.parent_run_id or ""  # before the parent of the claim
+
+    async def _claim_in_turn(self) -> str | None:
         if self._on_concurrent_run == "refuse":
             return await retry(f"claim {self}", self._claim)
         loop, pause = asyncio.get_running_loop(), FIRST_TURN_PAUSE
         until = loop.time() + self._queue_timeout
-        async with self._live.turn(self.scope, self.thread_id):
+        turn = self._live.turn(self.scope, self.thread_id)
+        if turn.locked():
+            await self._note_head()
+        async with turn:
             while True:
                 if self._has_left or self._live.is_closed:
                     raise Closed(f"{self} did not wait for its turn")
                 try:
                     return await retry(f"claim {self}", self._claim)
                 except RunInProgress:
+                    await self._note_head()
                     left = until - loop.time()
                     if left <= 0:
                         raise
@@ -273,6 +346,16 @@ class Recording:
                     await self._calls.request_stop(self.thread_id, reason=reason)
                 await asyncio.sleep(min(pause, left))
                 pause = min(2 * pause, LONGEST_TURN_PAUSE)
+
+    async def _note_head(self) -> None:
+        """Notes at the end of which run the thread was before what this run waits for."""
+        if self._waited_from is None and self._history is not None:
+            try:
+                head = await self._calls.status(self.thread_id)
+                before = head.parent_run_id if head.status == "running" else head.run_id
+            except UnknownThread:
+                before = None
+            self._waited_from = before or ""
 
     async def _release(self) -> None:
         try:
@@ -419,15 +502,15 @@ class Tee:
     Errors while iterating: those of begin, and what ended the recording early.
     """
 
-    def __init__(self, live: Live, recording: Recording, events: AsyncIterable[Any]) -> None:
-        if not isinstance(events, AsyncIterable):
+    def __init__(self, live: Live, recording: Recording, agent: Agent | AsyncIterable[Any]) -> None:
+        if not callable(agent) and not isinstance(agent, AsyncIterable):
             raise TypeError(
-                f"pgagui: the events of an agent are a {type(events).__name__}, and not an async"
+                f"pgagui: the events of an agent are a {type(agent).__name__}, and not an async"
                 " iterable: give an async generator (a plain iterator would block the process)"
             )
         self.recording = recording
         self._live = live
-        self._events = events
+        self._source = agent
         self._agent: asyncio.Task[None] | None = None
         self._kept: deque[Event] = deque()
         self._bytes = 0
@@ -471,11 +554,13 @@ class Tee:
         run = self.recording
         try:
             async with run:
+                source = self._source
+                events = source(await run.agent_input()) if callable(source) else source
                 try:
-                    async for event in self._events:
+                    async for event in events:
                         await run.send(event)
                 finally:
-                    close = getattr(self._events, "aclose", None)
+                    close = getattr(events, "aclose", None)
                     if close is not None:
                         await close()
         except asyncio.CancelledError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._events import encode_input
+from ._events import encode_input, is_answer
 
 
 def repair_tool_calls(run_input: Any) -> list[dict[str, Any]]:
@@ -17,11 +17,9 @@ def repair_tool_calls(run_input: Any) -> list[dict[str, Any]]:
     """
     _, members = encode_input(run_input)
     messages: list[dict[str, Any]] = members.get("messages") or []
-    command = (members.get("forwardedProps") or {}).get("command") or {}
-    is_answer = bool(members.get("resume")) or command.get("resume") is not None
     calls = [[call["id"] for call in message.get("toolCalls") or ()] for message in messages]
     have = {message.get("toolCallId") for message in messages}
-    last = max((i for i, ids in enumerate(calls) if ids), default=-1) if is_answer else -1
+    last = max((i for i, ids in enumerate(calls) if ids), default=-1) if is_answer(members) else -1
     repaired: list[dict[str, Any]] = []
     lacking: list[dict[str, Any]] = []
     for i, message in enumerate(messages):

@@ -15,7 +15,7 @@ from ._database import AsyncDatabase
 from ._database_sync import Database
 from ._error import NeedsPool
 from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
-from ._recorder import OnConcurrentRun, Recording, Tee
+from ._recorder import Agent, History, OnConcurrentRun, Recording, Tee
 from .errors import LogRewound, UnknownThread
 from .types import Attachment, Batch, Claim, Event, Position
 
@@ -86,20 +86,22 @@ class AsyncStore(AsyncCalls):
         *,
         parent: str | None = None,
         parallel: bool = False,
+        history: History | None = "fill",
         on_concurrent_run: OnConcurrentRun = "refuse",
         queue_timeout: float = 60.0,
     ) -> Recording:
         """Returns a recording of a run: `async with store.record(run_input) as run`.
 
         run_input is the RunAgentInput that the client sent, with threadId, runId and the user's
-        words. parent: None is its parentRunId, or else the head; "" makes a root. parallel lets the
-        run begin while others are in progress in the thread; else on_concurrent_run says what it
-        does then, for at most queue_timeout seconds. Those of one store have their turns in the
-        order in which they came, and continue from the run before.
+        words. parent: None is its parentRunId, or else what its messages say (history: which ones
+        clients send; None: the head, whatever they send); "" makes a root. parallel lets the run
+        begin while others are in progress in the thread; else on_concurrent_run says what it does
+        then, for at most queue_timeout seconds. Those of one store have their turns in the order in
+        which they came, and continue from the run before.
         """
         self._need_pool("a recording")
         return Recording(
-            self._live, self.scope, run_input, parent=parent, parallel=parallel,
+            self._live, self.scope, run_input, parent=parent, parallel=parallel, history=history,
             on_concurrent_run=on_concurrent_run, queue_timeout=queue_timeout,
             linger=self._linger, max_bytes=self._max_bytes,
         )  # fmt: skip
@@ -107,22 +109,25 @@ class AsyncStore(AsyncCalls):
     def tee(
         self,
         run_input: Any,
-        events: AsyncIterable[Any],
+        agent: Agent | AsyncIterable[Any],
         *,
         parent: str | None = None,
         parallel: bool = False,
+        history: History | None = "fill",
         on_concurrent_run: OnConcurrentRun = "refuse",
         queue_timeout: float = 60.0,
     ) -> Tee:
         """Records the events of an agent, and yields each once it is stored.
 
-        The agent runs in a task of its own: a client that leaves does not end the run.
+        agent is a function of the RunAgentInput, which has the stored messages before those of a
+        client that sent only new ones; or the events themselves, an async iterable. It runs in a
+        task of its own: a client that leaves does not end the run.
         """
         recording = self.record(
-            run_input, parent=parent, parallel=parallel,
+            run_input, parent=parent, parallel=parallel, history=history,
             on_concurrent_run=on_concurrent_run, queue_timeout=queue_timeout,
         )  # fmt: skip
-        return Tee(self._live, recording, events)
+        return Tee(self._live, recording, agent)
 
     def follow(
         self,
@@ -181,39 +186,52 @@ class AsyncStore(AsyncCalls):
             is_more = place.take(batches)
 
     def connect(
-        self, thread_id: str, *, after: Position | str | int | None = None
+        self,
+        thread_id: str,
+        *,
+        after: Position | str | int | None = None,
+        run_id: str | None = None,
+        stay: bool = False,
     ) -> AsyncGenerator[Event, None]:
         """Yields a conversation for a page that loads, and then what follows until no run runs.
 
         Without after it begins with the history as a snapshot, whose last event has a position.
         after is what the page saw last: then it is follow, unless the log does not have that event
-        any more, after a failover. A thread without runs is no error.
+        any more, after a failover. With run_id it begins with the history of that run, and ends
+        with it. stay is as in follow. A thread without runs is no error.
         """
         self._need_pool("a follower")
         place = Position.of(after)
-        return self._resume(thread_id, place) if place.seq else self._connect(thread_id)
+        if place.seq and run_id is None:
+            return self._resume(thread_id, place, stay)
+        return self._connect(thread_id, run_id, stay)
 
-    async def _resume(self, thread_id: str, place: Position) -> AsyncGenerator[Event, None]:
+    async def _resume(
+        self, thread_id: str, place: Position, stay: bool
+    ) -> AsyncGenerator[Event, None]:
         begun = False
         try:
-            async for event in self.follow(thread_id, after=place):
+            async for event in self.follow(thread_id, after=place, stay=stay):
                 begun = True
                 yield event
         except LogRewound:
             if begun:  # a page cannot take a history in the middle: it comes back
                 raise
-            async for event in self._connect(thread_id):
+            async for event in self._connect(thread_id, None, stay):
                 yield event
 
-    async def _connect(self, thread_id: str) -> AsyncGenerator[Event, None]:
+    async def _connect(
+        self, thread_id: str, run_id: str | None, stay: bool
+    ) -> AsyncGenerator[Event, None]:
         async def attach() -> Attachment:
-            return await self._live.calls(self.scope, CALL_TIMEOUT).attach(thread_id)
+            return await self._live.calls(self.scope, CALL_TIMEOUT).attach(thread_id, run_id)
 
         history = await retry(f'attach to thread "{thread_id}"', attach)
         for event in history.events():
             yield event
+        place = history.position
         try:
-            async for event in self.follow(thread_id, after=history.position):
+            async for event in self.follow(thread_id, after=place, run_id=run_id, stay=stay):
                 yield event
         except UnknownThread:
             if history.run_id is not None:

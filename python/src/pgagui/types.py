@@ -13,10 +13,10 @@ from .errors import InvalidArgument
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def columns_of(kind: Any) -> str:
+def columns_of(kind: Any, prefix: str = "") -> str:
     """The columns of what a class is made of. Events stay text."""
     names = (field.name for field in fields(kind))
-    return ", ".join("events::text as json" if name == "json" else name for name in names)
+    return ", ".join("events::text as json" if name == "json" else prefix + name for name in names)
 
 
 def aware(time: datetime | None, name: str) -> datetime | None:
@@ -241,6 +241,10 @@ class Thread:
     branches: int
     cursor: str
     """Give it to the next call to continue behind this thread."""
+    error_code: str | None
+    error_message: str | None
+    stop_reason: str | None
+    cut_off_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +290,19 @@ class Claim:
     parallel: bool
     claimed_at: datetime
     alive_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPoint:
+    """Where a run continues whose client names no parent, as agui.branch_point finds it."""
+
+    parent_run_id: str | None
+    point: str
+    """head: its messages continue the conversation; before: an edit; start; elsewhere: trimmed."""
+    is_filled: bool
+    """The agent needs agent_messages in place of what the client sent."""
+    lacks_history: bool
+    history_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -380,7 +380,7 @@ begin
         raise exception using
             errcode = 'UI007',
             message = format('thread "%s" has checkpoints already, so those of thread "%s" cannot be copied to it', left(to_thread_id, 200), left(thread_id, 200)),
-            hint = 'Copy to a new thread, or call agui.remove_checkpoints first.';
+            hint = 'Copy to a new thread, or remove its checkpoints first.';
     end if;
 
     insert into agui.checkpoint (thread_key, checkpoint_no, namespace, checkpoint_id, parent_no, run_id, document, metadata, saved_at)
