@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -22,20 +23,14 @@ func after(seq int64, more ...pgagui.AppendOptions) pgagui.AppendOptions {
 
 func statusOf(t testing.TB, store *pgagui.Store, threadID, runID string) *pgagui.RunStatus {
 	t.Helper()
-	status, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Have(store.Status(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID}))(t)
 	return status
 }
 
 // wantProblems checks what verify says of a thread, as "severity run: problem".
 func wantProblems(t testing.TB, store *pgagui.Store, threadID string, want ...string) {
 	t.Helper()
-	problems, err := store.Maintenance().Verify(context.Background(), threadID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := must.Have(store.Maintenance().Verify(context.Background(), threadID))(t)
 	var got []string
 	for _, problem := range problems {
 		got = append(got, fmt.Sprintf("%s %s: %s", problem.Severity, problem.RunID, problem.Problem))
@@ -347,10 +342,7 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 					options = after(seq, input)
 				}
 				options.TimesFromEvents = true
-				next, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, all[from:min(from+size, len(all))], options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				next := must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, all[from:min(from+size, len(all))], options))(t)
 				if from+size >= len(all) || next != seq+int64(size) {
 					if next != int64(len(all)) {
 						t.Fatalf("%s: seq %d", thread, next)
@@ -364,9 +356,7 @@ func TestImportedEventsHaveTheirTimes(t *testing.T) {
 		}
 		var got []int64
 		for event, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: "r"}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, event.RecordedAt.UnixMilli())
 		}
 		if size == 1 {
@@ -446,18 +436,14 @@ func aRecordingBringsInputAndParent(t *testing.T, address string) {
 	mustRecord(t, other, finished)
 	mustFlush(t, other)
 	mustRecord(t, other, started("r"), token(2))
-	if err := other.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Close(t.Context()))
 	if got := payloads(t, store, "other", "r"); len(got) != 7 {
 		t.Errorf("the other run has the events %s", got)
 	}
 	for _, recording := range recordings {
 		mustFlush(t, recording)
 		mustRecord(t, recording, token(2), finished)
-		if err := recording.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, recording.Close(t.Context()))
 	}
 	if got := inputOf(t, pool, "t"); !slices.Equal(got, []string{string(input), string(input)}) {
 		t.Errorf("the inputs are %q", got)
@@ -541,9 +527,6 @@ func TestFollowersOfRunsThatGoOnAfterTheirEnd(t *testing.T) {
 		}
 	}
 	wantSeqs(t, "staying follower", seen, 1, 9)
-	again, err := follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: "next", NoLineage: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Have(follow(t.Context(), store, "t", pgagui.FollowOptions{RunID: "next", NoLineage: true}))(t)
 	wantSeqs(t, "late follower", again, 7, 9)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -45,9 +46,7 @@ func TestEventsComeBackByteForByte(t *testing.T) {
 		var types, bytes string
 		err := pool.QueryRow(context.Background(),
 			`select string_agg(type, ' ' order by seq), string_agg(payload::text, '' order by seq) from `+source).Scan(&types, &bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if types != want {
 			t.Errorf("%s: types %s, want %s", source, types, want)
 		}
@@ -57,9 +56,7 @@ func TestEventsComeBackByteForByte(t *testing.T) {
 	}
 	var types []string
 	for event, err := range store.Events(context.Background(), "t", pgagui.EventsOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		types = append(types, event.Type)
 	}
 	if strings.Join(types, " ") != want {
@@ -75,10 +72,7 @@ func TestAnEventMayBeLarge(t *testing.T) {
 	if got := payloads(t, store, "t", "r"); got[1] != large {
 		t.Errorf("an event of %d bytes came back as one of %d bytes", len(large), len(got[1]))
 	}
-	state, err := store.State(context.Background(), "t", pgagui.At{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := must.Have(store.State(context.Background(), "t", pgagui.At{}))(t)
 	if want := large[len(`{"type":"STATE_SNAPSHOT","snapshot":`) : len(large)-1]; string(state) != want {
 		t.Errorf("the state has %d bytes, want %d", len(state), len(want))
 	}
@@ -292,10 +286,7 @@ func TestARunEndsHoweverItsEndIsSpelled(t *testing.T) {
 			mustAppend(t, store, "t", together, rawEvents(token(1), noEnd, end))
 		}
 	}
-	runs, err := store.Runs(context.Background(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Have(store.Runs(context.Background(), "t"))(t)
 	for _, run := range runs {
 		if run.Status != pgagui.Finished {
 			t.Errorf("run %s is %s", run.ID, run.Status)
@@ -313,16 +304,12 @@ func TestARunWithoutParentFollowsTheHead(t *testing.T) {
 	mustAppend(t, store, "t", "d", rawEvents(startedFrom("d", "a"), finished))
 	mustAppend(t, store, "t", "e", rawEvents(startedFrom("e", ""), finished))
 	lineage, err := store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := runIDs(lineage); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("lineage of c is %s", got)
 	}
 	lineage, err = store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if got := runIDs(lineage); !slices.Equal(got, []string{"a", "d", "e"}) {
 		t.Errorf("lineage of the head is %s", got)
 	}
@@ -353,16 +340,10 @@ func TestIdsMayBeAnyText(t *testing.T) {
 	t.Parallel()
 	store, _ := newStore(t)
 	for _, id := range []string{`back\slash`, `\u0041`, `quote"`, "new\nline", "😀", "'; drop table agui.batch; --", `\\x00`} {
-		quoted, err := json.Marshal(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		quoted := must.Have(json.Marshal(id))(t)
 		mustAppend(t, store, id, id, rawEvents(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%s}`, quoted), finished))
 		mustAppend(t, store, id, "next", rawEvents(fmt.Sprintf(`{"type":"RUN_STARTED","parentRunId":%s}`, quoted), finished))
-		lineage, err := store.Lineage(context.Background(), pgagui.RunRef{ThreadID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lineage := must.Have(store.Lineage(context.Background(), pgagui.RunRef{ThreadID: id}))(t)
 		if len(lineage) != 2 || lineage[0].ID != id {
 			t.Errorf("id %q: lineage %+v", id, lineage)
 		}
@@ -417,9 +398,7 @@ func TestAStaleRunIsClosedByTheNext(t *testing.T) {
 	defer tx.Rollback(ctx)
 	testdb.Exec(t, tx, `select agui.set_setting('lease', '0')`)
 	mustAppend(t, store.WithTx(tx), "t", "next", rawEvents(started("next")))
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(ctx))
 	got := payloads(t, store, "t", "stale")[8:]
 	want := []string{
 		`{"type":"TOOL_CALL_END","toolCallId":"call"}`,
@@ -464,9 +443,7 @@ func TestAppendManyAnswersEachCallAndCanBeRetried(t *testing.T) {
 	}{{2, nil}, {2, nil}, {0, pgagui.ErrRunInProgress}, {0, pgagui.ErrInvalidEvents}, {4, nil}, {6, nil}, {3, nil}}
 	for range 2 { // the second time as a writer that lost the answer
 		results, err := store.AppendMany(t.Context(), calls, pgagui.AppendManyOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, result := range results {
 			if result.LastSeq != want[i].seq || !errors.Is(result.Err, want[i].err) {
 				t.Errorf("call %d: seq %d, error %v, want %v", i, result.LastSeq, result.Err, want[i])

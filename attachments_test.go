@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -44,18 +45,13 @@ func TestAttachmentsOfAConversation(t *testing.T) {
 		{N: 2, MessageID: "q1", Type: "document", MIMEType: "application/pdf", Bytes: 7},
 		{N: 3, MessageID: "q1", Type: "document", MIMEType: "text/plain", Filename: `\u0000 odd`, Bytes: 5},
 	}
-	got, err := store.Attachments(t.Context(), "t", pgagui.At{RunID: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Have(store.Attachments(t.Context(), "t", pgagui.At{RunID: "1"}))(t)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("attachments %+v, want %+v", got, want)
 	}
 	for n, data := range []string{picture, "%PDF?>~", "lines"} {
 		attachment, got, err := store.AttachmentData(t.Context(), "t", n+1, pgagui.At{RunID: "1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if string(got) != data || attachment != want[n] {
 			t.Errorf("attachment %d is %+v with %d bytes, want %+v", n+1, attachment, len(got), want[n])
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -61,10 +62,7 @@ func TestAReaderOfChangesMissesNothing(t *testing.T) {
 	seen := map[string]pgagui.Status{}
 	after := ""
 	page := func() (n int) {
-		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after, Limit: 3 + random.IntN(5)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		changes := must.Have(store.Changes(t.Context(), pgagui.ChangesOptions{After: after, Limit: 3 + random.IntN(5)}))(t)
 		for _, change := range changes {
 			seen[change.ThreadID+"/"+change.RunID], after = change.Status, change.Position
 		}
@@ -116,10 +114,7 @@ func TestChangesEndAtTransactionsInProgress(t *testing.T) {
 	after := changes[0].Position
 	mustAppend(t, store, "first", "r", rawEvents(finished))
 	wait.For(t, "the end of the first reading of all runs", func() bool {
-		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
+		changes := must.Have(store.Changes(t.Context(), pgagui.ChangesOptions{After: after}))(t)
 		for _, change := range changes {
 			after = change.Position
 		}
@@ -135,15 +130,10 @@ func TestChangesEndAtTransactionsInProgress(t *testing.T) {
 			t.Errorf("%s comes before what is in progress has ended", change.ThreadID)
 		}
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(t.Context()))
 	seen := map[string]bool{}
 	wait.For(t, "both", func() bool {
-		changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
+		changes := must.Have(store.Changes(t.Context(), pgagui.ChangesOptions{After: after}))(t)
 		for _, change := range changes {
 			seen[change.ThreadID], after = true, change.Position
 		}
@@ -195,10 +185,7 @@ func TestACopyOfChangesHearsOfErasures(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	// page processes a page; sometimes it stops before it notes that, and processes it once more.
 	page := func() int {
-		changes, err := consumer.Changes(t.Context(), 1+random.IntN(8))
-		if err != nil {
-			t.Fatal(err)
-		}
+		changes := must.Have(consumer.Changes(t.Context(), 1+random.IntN(8)))(t)
 		for _, change := range changes {
 			if change.IsErased {
 				erased[change.ThreadUID] = true
@@ -211,9 +198,7 @@ func TestACopyOfChangesHearsOfErasures(t *testing.T) {
 			}
 		}
 		if len(changes) > 0 {
-			if err := consumer.Move(t.Context(), changes[len(changes)-1].Position); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, consumer.Move(t.Context(), changes[len(changes)-1].Position))
 		}
 		return len(changes)
 	}
@@ -271,10 +256,7 @@ func TestACopyOfChangesHearsOfErasures(t *testing.T) {
 		for page() > 0 {
 		}
 		stored := map[key]string{}
-		rows, err := pool.Query(t.Context(), `select thread_id, run_id, thread_uid::text from agui.run join agui.thread using (thread_key)`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Have(pool.Query(t.Context(), `select thread_id, run_id, thread_uid::text from agui.run join agui.thread using (thread_key)`))(t)
 		var name key
 		var uid string
 		if _, err := pgx.ForEachRow(rows, []any{&name.thread, &name.run, &uid}, func() error { stored[name] = uid; return nil }); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -145,10 +146,7 @@ func checkpointsAreNumberedInCommitOrder(t *testing.T, address string) {
 			ended = true
 		default:
 		}
-		all, err := store.Checkpoints().List(ctx, "t", pgagui.CheckpointsOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must.Have(store.Checkpoints().List(ctx, "t", pgagui.CheckpointsOptions{}))(t)
 		if len(all) < seen {
 			t.Fatalf("%d checkpoints were there, now %d", seen, len(all))
 		}

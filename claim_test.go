@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -49,10 +50,7 @@ func wantAppend(t testing.TB, store *pgagui.Store, runID string, options pgagui.
 // wantClaims checks which runs are claimed.
 func wantClaims(t testing.TB, store *pgagui.Store, want ...string) {
 	t.Helper()
-	claims, err := store.Claims(context.Background(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := must.Have(store.Claims(context.Background(), "t"))(t)
 	var got []string
 	for _, claim := range claims {
 		got = append(got, claim.Run.RunID)
@@ -392,12 +390,8 @@ func TestARecordingKeepsItsClaim(t *testing.T) {
 		return time.Until(claims[0].AliveUntil) > 25*time.Second
 	})
 
-	if err := recording.Record(t.Context(), rawEvents(started("r"), finished)...); err != nil {
-		t.Fatal(err)
-	}
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Record(t.Context(), rawEvents(started("r"), finished)...))
+	must.Do(t, recording.Close(t.Context()))
 	wantClaims(t, store)
 	if status, err := store.Status(t.Context(), run("r")); err != nil || status.ParentRunID != "root" || status.Status != pgagui.Finished {
 		t.Errorf("the run is %+v (%v)", status, err)
@@ -413,10 +407,7 @@ func TestTheClaimOfADeadProcessEndsWithItsLease(t *testing.T) {
 	store, pool := newStore(t)
 	testdb.UpForEver(t, pool)
 	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '2 s')`)
-	process, err := pgxpool.NewWithConfig(t.Context(), pool.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	process := must.Have(pgxpool.NewWithConfig(t.Context(), pool.Config()))(t)
 	dying := pgagui.New(process, nil)
 	recorder := dying.NewRecorder(&pgagui.RecorderConfig{CheckEvery: 20 * time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	mustBegin(t, recorder, run("r"), pgagui.BeginOptions{Claim: mustClaim(t, dying, "r", pgagui.ClaimOptions{})})
@@ -495,9 +486,7 @@ func TestAStopBeforeTheFirstEvent(t *testing.T) {
 			if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrStopRequested) || !strings.Contains(cause.Error(), "enough") {
 				t.Errorf("the cause is %v", cause)
 			}
-			if err := recording.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, recording.Close(t.Context()))
 			wantClaims(t, store)
 			if _, err := store.RequestStop(t.Context(), run(runID), pgagui.RequestStopOptions{}); !errors.Is(err, pgagui.ErrUnknownThread) {
 				t.Errorf("a stop without claim and run: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -73,9 +74,7 @@ func newSameThreads(t *testing.T, threads int) *sameThreads {
 		}
 	}
 	for _, store := range []*pgagui.Store{s.single, s.spread} {
-		if err := store.EnableSearch(t.Context(), "english"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.EnableSearch(t.Context(), "english"))
 	}
 	for _, on := range append([]testdb.Node{{Pool: pool}}, s.nodes...) {
 		project(t, on.Pool)
@@ -123,10 +122,7 @@ func same[T any](s *sameThreads, what string, page func(store *pgagui.Store, cur
 func asJSON[T any](t *testing.T, items []T) (texts []string) {
 	t.Helper()
 	for _, item := range items {
-		text, err := json.Marshal(item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Have(json.Marshal(item))(t)
 		texts = append(texts, string(text))
 	}
 	return texts
@@ -191,10 +187,7 @@ func TestListsOfAClusterAreThoseOfOneDatabase(t *testing.T) {
 	for what, facts := range map[string]func(*pgagui.Store) pgagui.Facts{"of the scope": (*pgagui.Store).Facts, "of all scopes": (*pgagui.Store).FactsOfAllScopes} {
 		var reports []pgagui.Report // of the database, of the cluster, and of each node
 		for _, store := range []*pgagui.Store{s.single, s.spread, s.spread.OnNode("a"), s.spread.OnNode("b"), s.spread.OnNode("c")} {
-			report, err := facts(store).Report(t.Context(), time.Time{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			report := must.Have(facts(store).Report(t.Context(), time.Time{}))(t)
 			reports = append(reports, report)
 		}
 		checkDurations(t, reports)
@@ -280,9 +273,7 @@ func TestChangesOfACluster(t *testing.T) {
 	events := map[string]int64{}
 	wait.For(t, "all events", func() bool {
 		for event, err := range consumer.Events(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if events[event.ThreadID]++; events[event.ThreadID] != event.Seq {
 				t.Fatalf("event %d of thread %q is number %d", event.Seq, event.ThreadID, events[event.ThreadID])
 			}
@@ -340,10 +331,7 @@ func TestChangesOfACluster(t *testing.T) {
 		t.Error(err)
 	}
 
-	single, err := s.single.Changes(t.Context(), pgagui.ChangesOptions{Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	single := must.Have(s.single.Changes(t.Context(), pgagui.ChangesOptions{Limit: 1}))(t)
 	for position, want := range map[string]error{
 		single[0].Position: pgagui.ErrOtherHistory, "x": pgagui.ErrInvalidArgument, "e30x": pgagui.ErrInvalidArgument, "bnVsbA": pgagui.ErrInvalidArgument,
 		"eyJhIjoieCJ9": pgagui.ErrInvalidArgument,
@@ -375,9 +363,7 @@ func TestNodesThatDoNotAnswerAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.spread.Consumer("copy").Move(ctx, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.spread.Consumer("copy").Move(ctx, ""))
 	ids := func(store *pgagui.Store) (ids []string, err error) {
 		for id, failed := range store.ThreadIDs(ctx) {
 			if failed != nil {

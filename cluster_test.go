@@ -22,6 +22,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -178,10 +179,7 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 	for _, node := range nodes {
 		described = append(described, cluster.Node{Name: node.Name, URL: node.URL})
 	}
-	mover, err := cluster.Open(t.Context(), described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mover := must.Have(cluster.Open(t.Context(), described))(t)
 	t.Cleanup(mover.Close)
 	mover.RemoveAfter = 100 * time.Millisecond
 
@@ -274,24 +272,16 @@ func TestThreadsMoveUnderRecordersAndFollowers(t *testing.T) {
 	moves := 0
 	for round := range rounds {
 		for i, threadID := range threads {
-			moved, err := mover.MoveThread(ctx, "", threadID, nodes[(homes[i]+round+1)%3].Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			moved := must.Have(mover.MoveThread(ctx, "", threadID, nodes[(homes[i]+round+1)%3].Name))(t)
 			moves += moved.Threads
 		}
 	}
 	for _, threadID := range threads[:1] { // a whole bucket
-		moved, err := mover.Move(ctx, []int{testdb.Ask[int](t, nodes[0].Pool, `select agui.bucket('', $1)`, threadID)}, nodes[moves%3].Name, cluster.MoveOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		moved := must.Have(mover.Move(ctx, []int{testdb.Ask[int](t, nodes[0].Pool, `select agui.bucket('', $1)`, threadID)}, nodes[moves%3].Name, cluster.MoveOptions{}))(t)
 		moves += moved.Threads
 	}
 	close(end)
-	if err := work.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, work.Wait())
 	if moves < len(threads) {
 		t.Fatalf("%d moves", moves)
 	}
@@ -374,9 +364,7 @@ func TestANodeThatIsAwayHoldsUpNoOther(t *testing.T) {
 			record := func(event string) {
 				t.Helper()
 				for _, recording := range recordings {
-					if err := recording.Record(ctx, json.RawMessage(event)); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, recording.Record(ctx, json.RawMessage(event)))
 				}
 			}
 			for _, node := range nodes {
@@ -505,10 +493,7 @@ func TestTheBucketOfAPinnedScopeIsLearned(t *testing.T) {
 		described = append(described, cluster.Node{Name: node.Name, URL: node.URL})
 		counted = append(counted, pgagui.Node{Name: node.Name, Pool: countingDB{node.Pool, statements}})
 	}
-	administered, err := cluster.Open(t.Context(), described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	administered := must.Have(cluster.Open(t.Context(), described))(t)
 	defer administered.Close()
 	threads := threadsOn(t, nodes, 10)
 	all := slices.Concat(threads["a"], threads["b"])
@@ -553,15 +538,10 @@ func TestOneDatabaseBecomesACluster(t *testing.T) {
 	if _, err := store.Head(t.Context(), "t0"); err == nil {
 		t.Error("two databases that are no nodes make a cluster")
 	}
-	admin, err := cluster.Open(t.Context(), described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := must.Have(cluster.Open(t.Context(), described))(t)
 	t.Cleanup(admin.Close)
 	admin.RemoveAfter = 100 * time.Millisecond
-	if err := admin.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, admin.Init(t.Context()))
 	mustRecord(t, recording, token(1), finished)
 	if err := recording.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -602,17 +582,13 @@ func TestATransactionIsOnOneNode(t *testing.T) {
 		t.Errorf("one database has nodes %q", got)
 	}
 	tx, err := nodes[0].Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer tx.Rollback(context.Background())
 	mustAppend(t, store.WithTx(tx), threads["a"][0], "r", rawEvents(started("r"), finished))
 	if _, err := store.Head(t.Context(), threads["a"][0]); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("the transaction is not committed: %v", err)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(t.Context()))
 	if _, err := store.Head(t.Context(), threads["a"][0]); err != nil {
 		t.Error(err)
 	}
@@ -623,9 +599,7 @@ func TestATransactionIsOnOneNode(t *testing.T) {
 	if !errors.Is(err, pgagui.ErrMoved) {
 		t.Error(err)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(t.Context()))
 	mustAppend(t, store, threads["b"][0], "r", rawEvents(started("r"), finished))
 	for name, ids := range threads {
 		page, err := store.OnNode(name).Threads(t.Context(), pgagui.ThreadsOptions{})

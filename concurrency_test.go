@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -48,18 +49,14 @@ func TestManyWritersOnOneThread(t *testing.T) {
 	stop := make(chan struct{})
 	reader := make(chan error, 1)
 	go func() { reader <- readWithoutGaps(pool, stop) }()
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, group.Wait())
 	close(stop)
 	if err := <-reader; err != nil {
 		t.Error(err)
 	}
 	mustVerify(t, store, "t")
 	var n, last int64
-	if err := pool.QueryRow(context.Background(), `select sum(n), max(first_seq + n - 1) from agui.batch`).Scan(&n, &last); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pool.QueryRow(context.Background(), `select sum(n), max(first_seq + n - 1) from agui.batch`).Scan(&n, &last))
 	if want := int64(2 + writers*(2+2*calls)); n != want || last != want {
 		t.Errorf("the log has %d events up to seq %d, want %d", n, last, want)
 	}
@@ -103,9 +100,7 @@ func TestOfTwoRunsThatBeginAtOnceOneIsRefused(t *testing.T) {
 				return err
 			})
 		}
-		if err := group.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, group.Wait())
 		if refused.Load() != 1 {
 			t.Errorf("round %d: %d of two runs were refused, want 1", round, refused.Load())
 		}
@@ -149,10 +144,7 @@ func TestCallersWithAnOldSnapshot(t *testing.T) {
 		thread := string(level)
 		begin := func() pgx.Tx {
 			t.Helper()
-			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level}))(t)
 			// The snapshot is taken with the first statement.
 			testdb.Exec(t, tx, `select count(*) from agui.batch`)
 			return tx

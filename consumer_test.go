@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -57,9 +58,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 	read := func() (n int) {
 		isFirst := map[thread]bool{}
 		for event, err := range store.ConsumerOfAllScopes("warehouse").Events(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			key := thread{event.Scope, event.ThreadID}
 			switch seq := event.Seq; {
 			case event.IsErased:
@@ -92,10 +91,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 		}
 	}
 	stored := map[thread]int{}
-	rows, err := pool.Query(t.Context(), `select scope, thread_id, count(*)::int from agui.event group by 1, 2`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Have(pool.Query(t.Context(), `select scope, thread_id, count(*)::int from agui.event group by 1, 2`))(t)
 	var key thread
 	var n int
 	if _, err := pgx.ForEachRow(rows, []any{&key.scope, &key.id, &n}, func() error { stored[key] = n; return nil }); err != nil {
@@ -113,9 +109,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 	for key := range stored {
 		var want []string
 		rows, err := pool.Query(t.Context(), `select payload::text from agui.event where scope = $1 and thread_id = $2 order by seq`, key.scope, key.id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if want, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 			t.Fatal(err)
 		}
@@ -156,20 +150,14 @@ func readsAThreadThatIsBegunAgain(t *testing.T, pool *pgxpool.Pool, isOld bool) 
 		t.Fatal(changes, err)
 	}
 	before := changes[0]
-	if err := consumer.MarkRead(t.Context(), before, 2); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, consumer.MarkRead(t.Context(), before, 2))
 	testdb.Exec(t, pool, `select agui.erase('t'), agui.lift_erasure('t')`)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, custom(2), custom(3), finished))
-	if err := consumer.MarkRead(t.Context(), before, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, consumer.MarkRead(t.Context(), before, 3))
 	if err := consumer.MarkRead(t.Context(), pgagui.Change{ThreadID: "t", ThreadUID: "nonsense"}, 3); !errors.Is(err, pgagui.ErrInvalidArgument) {
 		t.Errorf("%v, want ErrInvalidArgument", err)
 	}
-	if err := consumer.Move(t.Context(), before.Position); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, consumer.Move(t.Context(), before.Position))
 	erasures, copied := 0, map[int64]string{}
 	wait.For(t, "the thread and its erasure", func() bool {
 		for event, err := range consumer.Events(t.Context()) {
@@ -212,9 +200,7 @@ func TestAConsumerGoesOnBehindDamage(t *testing.T) {
 		if err := last(); !errors.Is(err, pgagui.ErrLogDamaged) || !strings.Contains(err.Error(), "batch at seq") {
 			t.Errorf("%s: %v", damage, err)
 		}
-		if err := consumer.MarkRead(t.Context(), pgagui.Change{ThreadID: damage}, 2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, consumer.MarkRead(t.Context(), pgagui.Change{ThreadID: damage}, 2))
 		if err := last(); err != nil {
 			t.Errorf("%s, behind it: %v", damage, err)
 		}
@@ -248,9 +234,7 @@ func TestAConsumerMovesWithItsTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := consume(false); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, consume(false))
 	}
 	var n, distinct int
 	if err := pool.QueryRow(t.Context(), `select count(*), count(distinct seq) from copied`).Scan(&n, &distinct); err != nil || n != 2 || distinct != 2 {
@@ -267,10 +251,7 @@ func TestPlacesOfConsumers(t *testing.T) {
 	}
 	mustAppend(t, store.InScope("b"), "t", "r", rawEvents(`{"type":"RUN_STARTED"}`))
 	places := func() map[string]pgagui.ConsumerPlace {
-		listed, err := store.Consumers(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		listed := must.Have(store.Consumers(t.Context()))(t)
 		byName := map[string]pgagui.ConsumerPlace{}
 		for _, place := range listed {
 			byName[fmt.Sprint(place.AllScopes, " ", place.Scope, " ", place.Consumer)] = place
@@ -282,12 +263,8 @@ func TestPlacesOfConsumers(t *testing.T) {
 	if err != nil || len(changes) != 3 {
 		t.Fatalf("%v, %v; want the runs of the scope", changes, err)
 	}
-	if err := one.Move(t.Context(), changes[1].Position); err != nil {
-		t.Fatal(err)
-	}
-	if err := all.Move(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, one.Move(t.Context(), changes[1].Position))
+	must.Do(t, all.Move(t.Context(), ""))
 	listed := places()
 	if len(listed) != 2 || listed["true  c"].Behind < 4 {
 		t.Errorf("%+v", listed)
@@ -321,12 +298,8 @@ func TestPlacesOfConsumers(t *testing.T) {
 		t.Errorf("%+v", listed)
 	}
 	// To begin again also forgets how far threads were read.
-	if err := one.MarkRead(t.Context(), pgagui.Change{Scope: "a", ThreadID: "t0"}, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := one.Move(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, one.MarkRead(t.Context(), pgagui.Change{Scope: "a", ThreadID: "t0"}, 1))
+	must.Do(t, one.Move(t.Context(), ""))
 	if again, err := one.Changes(t.Context(), 1); err != nil || len(again) != 1 || again[0].ReadSeq != 0 {
 		t.Errorf("from the beginning: %+v, %v", again, err)
 	}

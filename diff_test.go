@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -33,9 +34,7 @@ func TestDiff(t *testing.T) {
 	add("r3", `{"type":"RUN_STARTED","parentRunId":"r1"}`, `{"type":"STATE_SNAPSHOT","snapshot":{"list":[1,2]}}`, `{"type":"RUN_FINISHED"}`)
 
 	diff, err := store.Diff(t.Context(), "t", pgagui.DiffOptions{From: pgagui.At{RunID: "r1"}, To: pgagui.At{RunID: "r2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var got []string
 	for _, message := range diff.Messages {
 		got = append(got, fmt.Sprint(message.ID, " ", message.Change, " ", message.Index))
@@ -91,18 +90,9 @@ func TestDiffOfGeneratedStates(t *testing.T) {
 		mustAppend(t, store, thread, "r", events)
 		for seq := 1; seq < len(events); seq += 2 {
 			at := pgagui.At{Seq: int64(seq)}
-			diff, err := store.Diff(t.Context(), thread, pgagui.DiffOptions{From: at})
-			if err != nil {
-				t.Fatal(err)
-			}
-			from, err := store.State(t.Context(), thread, at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			to, err := store.State(t.Context(), thread, pgagui.At{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			diff := must.Have(store.Diff(t.Context(), thread, pgagui.DiffOptions{From: at}))(t)
+			from := must.Have(store.State(t.Context(), thread, at))(t)
+			to := must.Have(store.State(t.Context(), thread, pgagui.At{}))(t)
 			var patched []byte
 			if err := pool.QueryRow(t.Context(), `select agui.json_patch($1, $2)`, from, diff.StatePatch).Scan(&patched); err == nil {
 				applied++

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -88,9 +89,7 @@ func followersSeeEveryEventOnceWhereverTheyBegin(t *testing.T, address string) {
 		}
 	}
 	mustRecord(t, recording, finished)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Close(t.Context()))
 	following("after the end", store, pgagui.FollowOptions{})
 	following("the run after its end", others, pgagui.FollowOptions{RunID: "r"})
 	following("behind the end", others, pgagui.FollowOptions{After: pgagui.Position{Seq: tokens + 2}})
@@ -232,10 +231,7 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 		{pgagui.FollowOptions{RunID: "b", NoLineage: true, After: pgagui.Position{Seq: 5}}, []int64{6, 9}},
 		{pgagui.FollowOptions{NoLineage: true}, []int64{5, 6, 9}}, // the head
 	} {
-		seen, err := follow(t.Context(), store, "t", test.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := must.Have(follow(t.Context(), store, "t", test.options))(t)
 		var seqs []int64
 		for _, event := range seen {
 			seqs = append(seqs, event.Seq)
@@ -293,9 +289,7 @@ func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
 	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root")), pgagui.AppendOptions{Parallel: true})
 	var last int64
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		last = event.Seq
 		switch last {
 		case 4:
@@ -397,9 +391,7 @@ func aRewoundLogIsNoticed(t *testing.T, address string) {
 	<-reached
 	var resume pgagui.Position
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if resume = event.Position(); resume.Seq == 3 {
 			break
 		}
@@ -574,15 +566,10 @@ func TestTheLogIsReadInPagesOfAboutTheSameSize(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			mustAppend(t, writer, "t", "r", rawEvents(finished))
 			database := &countedPolls{Pool: pool, polls: map[int64]int{}}
-			seen, err := follow(t.Context(), pgagui.New(database, nil), "t", pgagui.FollowOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := must.Have(follow(t.Context(), pgagui.New(database, nil), "t", pgagui.FollowOptions{}))(t)
 			wantSeqs(t, "the follower", seen, 1, int64(test.batches+2))
 			if n := len(database.polls); n < test.least || n > test.most {
 				t.Errorf("%d batches were read with %d queries, want %d to %d", test.batches+2, n, test.least, test.most)
@@ -646,18 +633,13 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 			var all []string
 			var position pgagui.Position
 			for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{RunID: run, History: shape, Stay: true}) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				all = append(all, string(event.JSON))
 				if position = event.Position(); position.Seq == 9 {
 					break
 				}
 			}
-			want, err := store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: shape})
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Have(store.Replay(t.Context(), "t", pgagui.ReplayOptions{At: pgagui.At{RunID: "two"}, Shape: shape}))(t)
 			if got := strings.Join(all, "\n"); got != joinLines(want) || !strings.Contains(all[len(all)-1], `"messageId":"m"`) {
 				t.Errorf("%s %s:\n%s\nwant\n%s", shape, run, got, want)
 			}
@@ -669,9 +651,7 @@ func shortHistoryLeadsIntoTheRunInProgress(t *testing.T, address string) {
 	}
 	var short []pgagui.Event
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{RunID: "two", History: compaction.SnapshotShape}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		short = append(short, event)
 		switch event.Seq {
 		case 109:
@@ -701,9 +681,7 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 	mustAppend(t, store, "t", "b", rawEvents(token(2), token(3)))
 	var live []pgagui.Event
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if event.RunID != "root" {
 			live = append(live, event)
 		}
@@ -718,9 +696,7 @@ func TestRunsSideBySideComeEventByEvent(t *testing.T) {
 	mustAppend(t, store, "t", "c", rawEvents(startedFrom("c", "root")))
 	var history []string
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{History: compaction.StreamShape, Stay: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		history = append(history, fmt.Sprint(event.RunID, " ", event.Seq))
 		if event.Seq > 0 {
 			break
@@ -737,9 +713,7 @@ func TestNoGoroutineIsLeftByFollowersThatLeave(t *testing.T) {
 	mustAppend(t, store, "t", "r", rawEvents(started("r"), token(1), token(2)))
 	for range 20 {
 		for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{Stay: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if event.Seq == 2 {
 				break
 			}
@@ -902,9 +876,6 @@ func TestAWakeWhileTheHubAsksIsNotLost(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	seen, err := follow(ctx, store, "t", pgagui.FollowOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Have(follow(ctx, store, "t", pgagui.FollowOptions{}))(t)
 	wantSeqs(t, "the follower", seen, 1, 3)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -123,10 +124,7 @@ func merged(options ...pgagui.AppendOptions) (all pgagui.AppendOptions) {
 
 func mustBegin(t testing.TB, recorder *pgagui.Recorder, run pgagui.RunRef, options pgagui.BeginOptions) *pgagui.Recording {
 	t.Helper()
-	recording, err := recorder.Begin(t.Context(), run, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recording := must.Have(recorder.Begin(t.Context(), run, options))(t)
 	return recording
 }
 
@@ -134,9 +132,7 @@ func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []strin
 	t.Helper()
 	var list []string
 	for event, err := range store.Events(context.Background(), threadID, pgagui.EventsOptions{RunID: runID, NoLineage: runID != ""}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		list = append(list, string(event.JSON))
 	}
 	return list
@@ -144,10 +140,7 @@ func payloads(t testing.TB, store *pgagui.Store, threadID, runID string) []strin
 
 func mustVerify(t testing.TB, store *pgagui.Store, threadID string) {
 	t.Helper()
-	problems, err := store.Maintenance().Verify(context.Background(), threadID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := must.Have(store.Maintenance().Verify(context.Background(), threadID))(t)
 	for _, problem := range problems {
 		t.Errorf("verify thread %s: run %q: %s", threadID, problem.RunID, problem.Problem)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -89,9 +90,7 @@ func startAgents(t testing.TB, n int, recorders ...*pgagui.Recorder) *agents {
 func (a *agents) stop(t testing.TB, store *pgagui.Store) {
 	t.Helper()
 	close(a.end)
-	if err := a.group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.group.Wait())
 	for i, thread := range a.threads {
 		got := payloads(t, store, thread, "r")
 		if len(got) != a.tokens[i]+2 {
@@ -322,10 +321,7 @@ func TestARunIsAliveAgainAfterAnOutageAndHearsThatItShallStop(t *testing.T) {
 	mustRecord(t, recording, started("r"))
 	mustFlush(t, recording)
 	status := func() *pgagui.RunStatus {
-		status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Have(beside.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}))(t)
 		return status
 	}
 	outage := func(begin, end func()) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 const (
@@ -208,9 +209,7 @@ func TestReapFindsTheEndsOfRestoredRows(t *testing.T) {
 	mustAppend(t, store, "busy", "r", rawEvents(started("r")))
 	const rows = `select array_agg(format('%s %s %s', thread_key, status, end_seq) order by thread_key) from agui.run`
 	var before, after []string
-	if err := pool.QueryRow(ctx, rows).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pool.QueryRow(ctx, rows).Scan(&before))
 	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
 		t.Fatal(err)
 	}
@@ -320,10 +319,7 @@ func TestListRuns(t *testing.T) {
 	list := func(options pgagui.ListRunsOptions) (got []string, pages int) {
 		t.Helper()
 		for {
-			page, err := store.ListRuns(ctx, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Have(store.ListRuns(ctx, options))(t)
 			pages++
 			for _, run := range page.Runs {
 				got = append(got, run.ThreadID+" "+run.RunID)
@@ -393,10 +389,7 @@ func TestThreadsByStatus(t *testing.T) {
 		{pgagui.ThreadsOptions{Status: pgagui.CutOff}, ""},
 		{pgagui.ThreadsOptions{Status: pgagui.Finished}, "asked, failed before, failed long ago"},
 	} {
-		page, err := store.Threads(ctx, test.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(store.Threads(ctx, test.options))(t)
 		var got []string
 		for _, thread := range page.Threads {
 			got = append(got, thread.ID)
@@ -507,16 +500,11 @@ func TestRunErrorIsFinal(t *testing.T) {
 				seq = int64(min(from+size, len(events)))
 			}
 			var endSeq int64
-			if err := pool.QueryRow(ctx, `select end_seq from agui.run where thread_key = agui.thread_key('', $1)`, thread).Scan(&endSeq); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pool.QueryRow(ctx, `select end_seq from agui.run where thread_key = agui.thread_key('', $1)`, thread).Scan(&endSeq))
 			check := func(when string) {
 				t.Helper()
 				status := statusOf(t, store, thread, "r")
-				conversation, err := store.Restore(ctx, thread, pgagui.At{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				conversation := must.Have(store.Restore(ctx, thread, pgagui.At{}))(t)
 				if status.Status != test.want || endSeq != test.endSeq || string(conversation.State) != test.state || seq != int64(len(events)) {
 					t.Errorf("%s in calls of %d%s: %s, end at %d, state %s; want %s, %d, %s",
 						test.name, size, when, status.Status, endSeq, conversation.State, test.want, test.endSeq, test.state)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -66,10 +67,7 @@ func bothWays(t *testing.T, test func(t *testing.T, address string), settings ..
 // set gives a database settings.
 func set(t testing.TB, address string, settings []string) {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(t.Context(), address))(t)
 	defer connection.Close(t.Context())
 	for _, setting := range settings {
 		name, value, _ := strings.Cut(setting, " = ")

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -62,10 +63,7 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 		if len(recording.Unstored()) != len(rest) {
 			t.Error("they are gone after a failure")
 		}
-		seq, err := recording.AppendUnstored(t.Context(), "rest")
-		if err != nil {
-			t.Fatal(err)
-		}
+		seq := must.Have(recording.AppendUnstored(t.Context(), "rest"))(t)
 		want := append([]string{
 			fmt.Sprintf(`{"type":"RUN_STARTED","threadId":%q,"runId":"rest","parentRunId":"r"}`, thread),
 			`{"type":"CUSTOM","name":"pgagui.continues","value":{"afterSeq":4,"runId":"r"}}`,
@@ -82,10 +80,7 @@ func whatACutOffRunCouldNotStoreIsAppendedAsARunOfItsOwn(t *testing.T, address s
 		if err != nil || status.ParentRunID != "r" || status.LastSeq != seq || status.Status == pgagui.Running {
 			t.Errorf("status %+v, last seq %d, error %v", status, seq, err)
 		}
-		restored, err := store.Restore(t.Context(), thread, pgagui.At{RunID: "rest"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		restored := must.Have(store.Restore(t.Context(), thread, pgagui.At{RunID: "rest"}))(t)
 		if got := joinLines(restored.Messages); strings.Count(got, "\n") != 0 || !strings.Contains(got, "token 1 token 2 token 3") {
 			t.Errorf("the messages are %s", got)
 		}
@@ -135,17 +130,12 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, nil)
 	address := server.URL("postgres")
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), address))
 	set(t, address, []string{"lease = 10min", "heartbeat_lease = 10min"})
 	pool := testdb.Connect(t, address)
 	store := pgagui.New(pool, &pgagui.Config{Logger: quiet})
 	recorder := newRecorder(t, store, &pgagui.RecorderConfig{CheckEvery: 100 * time.Millisecond, Logger: quiet})
-	aging, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	aging := must.Have(pgx.Connect(t.Context(), address))(t)
 	defer aging.Close(context.Background())
 	const runs, tokens = 20, 40
 	recordings := make([]*pgagui.Recording, runs)
@@ -162,21 +152,14 @@ func TestRecordingsOutlastAnOutageLongerThanTheLease(t *testing.T) {
 	} {
 		testdb.Exec(t, aging, statement)
 	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Kill())
 	for n := range tokens {
 		for _, recording := range recordings {
 			mustRecord(t, recording, token(n))
 		}
 	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Restart(t.Context()))
+	first := must.Have(pgx.Connect(t.Context(), address))(t)
 	defer first.Close(context.Background())
 	for i := range recordings {
 		if _, err := pgagui.New(first, nil).Append(t.Context(), pgagui.RunRef{ThreadID: fmt.Sprint("t", i), RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
@@ -211,9 +194,7 @@ func TestTheThreadsOfARecorderThatIsGoneAreFreeSoon(t *testing.T) {
 		status, err := beside.Status(t.Context(), pgagui.RunRef{ThreadID: "detached"})
 		return err == nil && status.HasHeartbeat
 	})
-	if err := recordings[1].Detach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recordings[1].Detach(t.Context()))
 	if _, err := beside.Append(t.Context(), pgagui.RunRef{ThreadID: "gone", RunID: "next"}, rawEvents(started("next")), pgagui.AppendOptions{}); !errors.Is(err, pgagui.ErrRunInProgress) {
 		t.Errorf("while it is recorded: %v", err)
 	}
@@ -322,15 +303,10 @@ func errorOfQuery(t *testing.T, sql string, argument any) error {
 
 func errorOfBusyConnection(t *testing.T) error {
 	t.Helper()
-	conn, err := testdb.Pool(t).Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Have(testdb.Pool(t).Acquire(t.Context()))(t)
 	defer conn.Release()
 	rows, err := conn.Query(t.Context(), "select 1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	if _, err = conn.Exec(t.Context(), "select 1"); err == nil {
 		t.Fatal("a connection made two calls at once")
@@ -620,10 +596,7 @@ func TestARunWhoseEndWaitsToBeStoredIsKeptAlive(t *testing.T) {
 	unlock := lockThread(t, pool, "t")
 	aliveAt := func() time.Time {
 		t.Helper()
-		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Have(store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}))(t)
 		return status.AliveAt
 	}
 	began := aliveAt()

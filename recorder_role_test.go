@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -30,10 +31,7 @@ func recorderRole(t *testing.T, address string) *pgxpool.Pool {
 			t.Error(err)
 		}
 	})
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Have(url.Parse(address))(t)
 	parsed.User = url.UserPassword(role, "secret")
 	return testdb.Connect(t, parsed.String())
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -35,16 +36,12 @@ func newRecorder(t testing.TB, store *pgagui.Store, config *pgagui.RecorderConfi
 
 func mustRecord(t testing.TB, recording *pgagui.Recording, raw ...string) {
 	t.Helper()
-	if err := recording.Record(t.Context(), rawEvents(raw...)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Record(t.Context(), rawEvents(raw...)...))
 }
 
 func mustFlush(t testing.TB, recording *pgagui.Recording) {
 	t.Helper()
-	if err := recording.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Flush(t.Context()))
 }
 
 // lockThread is a transaction that writes to a thread, until it is unlocked.
@@ -88,9 +85,7 @@ func runsThatAreRecordedAtOnceShareCommits(t *testing.T, address string) {
 			return recording.Close(t.Context())
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, group.Wait())
 	for n := range runs {
 		got := payloads(t, store, fmt.Sprint("t", n), "r")
 		if len(got) != tokens+2 {
@@ -163,9 +158,7 @@ func flushMeansThatAllIsStored(t *testing.T, address string) {
 		mustRecord(t, recording, token(n))
 	}
 	mustRecord(t, recording, finished)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Close(t.Context()))
 	if got := payloads(t, store, "t", "r"); len(got) != 1003 {
 		t.Errorf("the log has %d events", len(got))
 	}
@@ -183,9 +176,7 @@ func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
 	recorder := newRecorder(t, store, nil)
 	recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, recording, started("r"), `{"type":"TEXT_MESSAGE_START","messageId":"m"}`, token(1))
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Close(t.Context()))
 	got := payloads(t, store, "t", "r")
 	if len(got) != 5 || got[3] != `{"type":"TEXT_MESSAGE_END","messageId":"m"}` || !strings.Contains(got[4], "its recording was closed") {
 		t.Errorf("the log has %s", strings.Join(got, "\n"))
@@ -208,18 +199,14 @@ func TestARunIsHandedOverToAnotherRecorder(t *testing.T) {
 	store, _ := newStore(t)
 	first := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
 	mustRecord(t, first, started("r"), token(1))
-	if err := first.Detach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Detach(t.Context()))
 	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t"})
 	if err != nil || status.Status != pgagui.Running || status.LastSeq != 2 {
 		t.Fatalf("%+v, %v", status, err)
 	}
 	second := mustBegin(t, newRecorder(t, store, nil), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{AfterSeq: status.LastSeq})
 	mustRecord(t, second, token(2), finished)
-	if err := second.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Close(t.Context()))
 	if got := payloads(t, store, "t", "r"); len(got) != 4 {
 		t.Errorf("the log has %d events", len(got))
 	}
@@ -291,9 +278,7 @@ func TestRecordRefusesWhatIsNoEventAtOnce(t *testing.T) {
 		}
 	}
 	mustRecord(t, recording, "\n {\"type\":\"CUSTOM\", \"value\":\"\\u0000\\ud800\"} ", finished)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Close(t.Context()))
 	if got := payloads(t, store, "t", "r"); len(got) != 3 || got[1] != `{"type":"CUSTOM", "value":"\u0000\ud800"}` {
 		t.Errorf("the log has %s", got)
 	}
@@ -422,9 +407,7 @@ func aStopRequestReachesTheRecorder(t *testing.T, address string) {
 	}
 	// The agent has the last word.
 	mustRecord(t, recording, `{"type":"RUN_ERROR","message":"stopped"}`)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recording.Close(t.Context()))
 	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"})
 	if err != nil || status.Status != pgagui.Failed || status.StopReason != "the user pressed stop" || status.CutOffReason != "" {
 		t.Errorf("%+v, %v", status, err)
@@ -450,10 +433,7 @@ func anIdleRunStaysAliveAndASilentOneIsCutOff(t *testing.T, address string) {
 	// A pause of the whole machine does not count, so a run that was stale may be alive when the job looks at it.
 	wait.For(t, "the silent run is cut off", func() bool {
 		testdb.Exec(t, pool, `call agui.reap()`)
-		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "silent"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Have(store.Status(t.Context(), pgagui.RunRef{ThreadID: "silent"}))(t)
 		return status.Status == pgagui.CutOff
 	})
 	mustRecord(t, silent, token(1))
@@ -550,9 +530,7 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 	for n := range 20 {
 		mustRecord(t, mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint("t", n), RunID: "r"}, pgagui.BeginOptions{}), started("r"), token(n))
 	}
-	if err := recorder.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recorder.Close(t.Context()))
 	for n := range 20 {
 		if got := payloads(t, store, fmt.Sprint("t", n), "r"); len(got) != 3 || got[1] != token(n) {
 			t.Errorf("thread %d has %s", n, got)
@@ -584,16 +562,12 @@ func aRunThatEndedIsSettledWithoutAJob(t *testing.T, address string) {
 	}
 	ended := record("ended")
 	mustRecord(t, ended, finished)
-	if err := ended.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ended.Close(t.Context()))
 	wait.For(t, "the thread to be settled", func() bool { return testdb.Ask[bool](t, pool, isSettled, "ended") })
 
 	// So is a run that the recorder ends because it is closed.
 	record("open")
-	if err := recorder.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, recorder.Close(t.Context()))
 	if !testdb.Ask[bool](t, pool, isSettled, "open") {
 		t.Error("a recorder that is closed leaves a thread to the job")
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -36,10 +37,7 @@ func poolRole(t testing.TB, address string) string {
 			t.Error(err)
 		}
 	})
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Have(url.Parse(address))(t)
 	parsed.User = url.UserPassword(role, "secret")
 	return parsed.String()
 }
@@ -147,9 +145,7 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 			for _, thread := range []string{"t", "u"} {
 				recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: thread, RunID: "r"}, pgagui.BeginOptions{})
 				mustRecord(t, recording, started("r"))
-				if err := recording.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, recording.Flush(t.Context()))
 				followers.Go(func() error {
 					var seen []string
 					for event, err := range store.Follow(t.Context(), thread, pgagui.FollowOptions{}) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -36,10 +37,7 @@ func mustSave(t testing.TB, store *pgagui.Store, threadID, runID, key, document 
 // saved are the documents that a run has, with their versions.
 func saved(t testing.TB, store *pgagui.Store, threadID, runID string) map[string]string {
 	t.Helper()
-	states, err := store.Sessions().List(context.Background(), pgagui.SessionRef{ThreadID: threadID, RunID: runID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	states := must.Have(store.Sessions().List(context.Background(), pgagui.SessionRef{ThreadID: threadID, RunID: runID}))(t)
 	documents := map[string]string{}
 	for _, state := range states {
 		documents[state.Key] = fmt.Sprint(state.Version, " ", string(state.JSON))
@@ -152,10 +150,7 @@ func TestSessionStateComesBackByteForByte(t *testing.T) {
 		session = append(append(append(session, name...), ':'), documents[key]...)
 	}
 	session = append(session, "}}"...)
-	first, err := store.Sessions().SaveAll(ctx, session)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Have(store.Sessions().SaveAll(ctx, session))(t)
 
 	alone, err := store.Sessions().List(ctx, pgagui.SessionRef{ThreadID: "single"})
 	if err != nil || len(alone) != len(documents) {
@@ -168,10 +163,7 @@ func TestSessionStateComesBackByteForByte(t *testing.T) {
 	}
 	// White space around a document is part of the session that it stands in.
 	for _, threadID := range []string{"single", "whole"} {
-		loaded, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: threadID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		loaded := must.Have(store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: threadID}))(t)
 		var state []byte
 		for name, value := range compaction.Members(loaded) {
 			if name == "state" {
@@ -259,9 +251,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 						}
 						break
 					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					last[key]++
 					entries[runID][key] = entry{version: last[key]}
 					if removed != last[key] {
@@ -270,9 +260,7 @@ func TestARunHasTheSessionStateOfItsLineage(t *testing.T) {
 				default:
 					document := strconv.Itoa(step)
 					got, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(document), save)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					last[key]++
 					entries[runID][key] = entry{last[key], document}
 					if got != last[key] {
@@ -375,9 +363,7 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 		_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"b"`), pgagui.SaveOptions{RunID: "b", ExpectedVersion: version})
 		second <- err
 	}()
-	if err := first.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Commit(ctx))
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
@@ -493,15 +479,11 @@ func TestSessionStateAndEventsInOneTransaction(t *testing.T) {
 	}
 	tx := testdb.Begin(t, pool)
 	write(tx)
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(ctx))
 	if n := testdb.Ask[int](t, pool, `select (select count(*) from agui.thread) + (select count(*) from agui.session_state) + (select count(*) from agui.checkpoint)`); n != 0 {
 		t.Errorf("%d rows were left by a transaction that was undone", n)
 	}
-	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { write(tx); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { write(tx); return nil }))
 	wantSaved(t, store, "t", "r", map[string]string{"k": "1 1"})
 	mustVerify(t, store, "t")
 }
@@ -525,9 +507,7 @@ func TestSessionStateOfCallersWithAnOldSnapshot(t *testing.T) {
 			"saved and then pruned": func() { mustSaveKeeping(t, pool, 1, thread, "b", "old", 3) },
 		} {
 			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if _, err := tx.Exec(ctx, `select count(*) from agui.session_state`); err != nil { // takes the snapshot
 				t.Fatal(err)
 			}
@@ -559,9 +539,7 @@ func mustSaveKeeping(t testing.TB, pool *pgxpool.Pool, versions int, threadID, r
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func TestTheLastVersionsOfSessionStateAreKept(t *testing.T) {
@@ -746,10 +724,7 @@ func TestASavedSessionIsWhatItSays(t *testing.T) {
 	endedRun(t, store, "t", "b", "a")
 	save := func(session string) map[string]int64 {
 		t.Helper()
-		versions, err := store.Sessions().SaveAll(ctx, json.RawMessage(session))
-		if err != nil {
-			t.Fatal(err)
-		}
+		versions := must.Have(store.Sessions().SaveAll(ctx, json.RawMessage(session)))(t)
 		return versions
 	}
 	save(`{"threadId":"t","runId":"a","state":{"keep":1,"change":1,"drop":1}}`)
@@ -823,9 +798,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	wait.For(t, "the second waits, or is done", func() bool {
 		return len(saved) == 1 || testdb.Ask[bool](t, pool, fmt.Sprintf(`select cardinality(pg_blocking_pids(%d)) > 0`, pid))
 	})
-	if err := errors.Join(first.Commit(ctx), <-saved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(first.Commit(ctx), <-saved))
 	wantSaved(t, store, "t", "", map[string]string{"second": "1 1"})
 }
 
@@ -930,9 +903,7 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 	}
 	var threads []string
 	for thread, err := range store.ThreadIDs(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		threads = append(threads, thread)
 		mustVerify(t, store, thread)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -42,9 +43,7 @@ func logEnd(t testing.TB, store *pgagui.Store) int64 {
 	if errors.Is(err, pgagui.ErrUnknownThread) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return status.LastSeq
 }
 
@@ -69,10 +68,7 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 		t.Error(err)
 	}
 	for _, thread := range agents.threads {
-		want, err := r.onPrimary.Restore(t.Context(), thread, pgagui.At{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Have(r.onPrimary.Restore(t.Context(), thread, pgagui.At{}))(t)
 		got, err := r.onStandby.Restore(t.Context(), thread, pgagui.At{})
 		if err != nil || string(got.JSON) != string(want.JSON) {
 			t.Errorf("thread %s: the standby restores %.200s, %v", thread, got.JSON, err)
@@ -195,9 +191,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	wait.For(t, "the standby has it", func() bool { return logEnd(t, r.onStandby) == 2 })
 	r.Pause(t)
 	mustRecord(t, first, token(2))
-	if err := first.Detach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Detach(t.Context()))
 
 	// The standby lags: what the recorder knows of may still come.
 	recorder := newRecorder(t, r.onStandby, &pgagui.RecorderConfig{CheckEvery: 10 * time.Millisecond, Logger: quiet})
@@ -220,12 +214,8 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	wait.For(t, "the standby receives all", func() bool {
 		return testdb.Ask[bool](t, r.StandbyPool, `select coalesce(pg_last_wal_receive_lsn() >= '`+lsn+`', false)`)
 	})
-	if err := r.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Primary.Kill())
+	must.Do(t, r.Standby.Promote(t.Context()))
 	mustFlush(t, recording)
 	mustRecord(t, recording, finished)
 	mustRecord(t, other, finished)
@@ -311,19 +301,13 @@ func TestFailoverToAStandbyThatMissedTheEnd(t *testing.T) {
 	<-reached
 	var resume pgagui.Position
 	for event, err := range store.Follow(t.Context(), "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 3}}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		resume = event.Position()
 		break
 	}
 
-	if err := r.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Primary.Kill())
+	must.Do(t, r.Standby.Promote(t.Context()))
 	close(failedOver)
 	if err := <-ahead; !errors.Is(err, pgagui.ErrLogRewound) {
 		t.Errorf("the follower that saw what is gone: %v", err)
@@ -384,10 +368,7 @@ func TestChangesNoticeAFailover(t *testing.T) {
 	lastOf := func(store *pgagui.Store, after, thread string) (position string) {
 		t.Helper()
 		wait.For(t, "the run of thread "+thread, func() bool {
-			changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{After: after})
-			if err != nil {
-				t.Fatal(err)
-			}
+			changes := must.Have(store.Changes(t.Context(), pgagui.ChangesOptions{After: after}))(t)
 			for _, change := range changes {
 				if after = change.Position; change.ThreadID == thread {
 					position = after
@@ -407,12 +388,8 @@ func TestChangesNoticeAFailover(t *testing.T) {
 	r.Disconnect(t)
 	mustAppend(t, r.onPrimary, "lost", "r", rawEvents(started("r"), finished))
 	seen := lastOf(r.onPrimary, beginning, "lost")
-	if err := r.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Primary.Kill())
+	must.Do(t, r.Standby.Promote(t.Context()))
 	for i := range 5 { // their transactions have the numbers of those that are lost
 		mustAppend(t, r.onStandby, fmt.Sprint("new ", i), "r", rawEvents(started("r"), finished))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // A server learns from Begin whether it may call the agent.
@@ -55,9 +56,7 @@ func TestFollowSendsHeartbeats(t *testing.T) {
 	defer cancel()
 	heartbeats, seqs := 0, []int64{}
 	for event, err := range store.Follow(ctx, "t", pgagui.FollowOptions{RunID: "r", Heartbeat: 50 * time.Millisecond}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if !event.IsHeartbeat() {
 			seqs = append(seqs, event.Seq)
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -62,10 +63,7 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 		t.Fatalf("page %+v, error %v", page, err)
 	}
 	got := page.Threads[0]
-	status, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Have(store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"}))(t)
 	if !got.ActiveAt.Equal(status.StartedAt) {
 		t.Errorf("active at %v, the last run began at %v", got.ActiveAt, status.StartedAt)
 	}
@@ -89,10 +87,7 @@ func TestAListShowsWhatAThreadIs(t *testing.T) {
 		t.Errorf("a token moved the thread from %v to %v", got.ActiveAt, between.ActiveAt)
 	}
 	mustAppend(t, store, "trip", "c", rawEvents(finished))
-	ended, err := store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ended := must.Have(store.Status(context.Background(), pgagui.RunRef{ThreadID: "trip", RunID: "c"}))(t)
 	if after := listThreads(t, store, pgagui.ThreadsOptions{})[0]; !after.ActiveAt.Equal(ended.EndedAt) || after.Status != pgagui.Finished {
 		t.Errorf("after the end it is %s and active at %v, want finished and %v", after.Status, after.ActiveAt, ended.EndedAt)
 	}
@@ -412,10 +407,7 @@ func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 				options := pgagui.ThreadsOptions{Archived: archived, Limit: limit, Title: title}
 				var got []string
 				for pages := 0; ; pages++ {
-					page, err := store.Threads(context.Background(), options)
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := must.Have(store.Threads(context.Background(), options))(t)
 					for _, thread := range page.Threads {
 						got = append(got, thread.ID)
 					}
@@ -435,9 +427,7 @@ func TestPagesOfThreadsFollowEachOther(t *testing.T) {
 	}
 	var ids []string
 	for id, err := range store.ThreadIDs(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -480,10 +470,7 @@ func TestASearchGoesOnBehindManyThreads(t *testing.T) {
 	} {
 		var pages []string
 		for range 10 {
-			page, err := store.Threads(context.Background(), options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Have(store.Threads(context.Background(), options))(t)
 			pages = append(pages, threadIDs(page.Threads))
 			if options.Cursor = page.Cursor; page.Cursor == "" {
 				break
@@ -529,10 +516,7 @@ func TestPagingBesideWriters(t *testing.T) {
 		var top time.Time
 		pages := 0
 		for ; ; pages++ {
-			page, err := store.Threads(ctx, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Have(store.Threads(ctx, options))(t)
 			if pages == 0 {
 				top = page.Threads[0].ActiveAt
 			}
@@ -620,9 +604,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 			commit`); err != nil {
 			t.Errorf("beside %s: %v", name, err)
 		}
-		if err := tx.Rollback(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback(ctx))
 	}
 
 	// And a compactor does not wait for a run that has begun and not been committed: the title can
@@ -634,9 +616,7 @@ func TestAppendDoesNotWaitForACompactor(t *testing.T) {
 	mustAppend(t, store.WithTx(tx), "u", "s", rawEvents(started("s")))
 	testdb.Exec(t, pool, `set lock_timeout = '2s'`)
 	testdb.Exec(t, pool, `call agui.compact()`)
-	if err := tx.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(ctx))
 	if thread, err := store.Thread(ctx, "u"); err != nil || thread.Title != "" || thread.Runs != 2 {
 		t.Errorf("%+v, error %v", thread, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -103,19 +104,13 @@ func TestTreesAgreeWithAPlainModel(t *testing.T) {
 		thread := fmt.Sprint("seed-", seed)
 		appendTree(t, pool, thread, model)
 
-		branches, err := store.Branches(ctx, thread)
-		if err != nil {
-			t.Fatal(err)
-		}
+		branches := must.Have(store.Branches(ctx, thread))(t)
 		if want := model.branches(); !slices.Equal(branches, want) {
 			t.Errorf("seed %d: branches\n%v\nwant\n%v", seed, branches, want)
 		}
 		for range 20 {
 			a, b := 1+random.IntN(60), 1+random.IntN(60)
-			lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: thread, RunID: runName(a)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			lineage := must.Have(store.Lineage(ctx, pgagui.RunRef{ThreadID: thread, RunID: runName(a)}))(t)
 			if got, want := runIDs(lineage), model.lineage(a); !slices.Equal(got, want) {
 				t.Errorf("seed %d: lineage of %d is %s, want %s", seed, a, got, want)
 			}
@@ -124,10 +119,7 @@ func TestTreesAgreeWithAPlainModel(t *testing.T) {
 				t.Errorf("seed %d: merge base of %d and %d is %s (%v), want %s", seed, a, b, base, err, want)
 			}
 		}
-		runs, err := store.Runs(ctx, thread)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := must.Have(store.Runs(ctx, thread))(t)
 		for _, run := range runs {
 			if want := len(model.lineage(run.Number)); run.Depth != want {
 				t.Errorf("seed %d: depth of %s is %d, want %d", seed, run.ID, run.Depth, want)

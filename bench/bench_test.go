@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/bench"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -37,10 +38,7 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 	} else {
 		t.Log("without the peers that run in Node: run npm ci in bench/peers")
 	}
-	report, err := bench.Run(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Have(bench.Run(t.Context(), options))(t)
 	measured := map[string]bool{}
 	for _, m := range report.Measurements {
 		measured[m.Phase] = true
@@ -63,9 +61,7 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 	}
 
 	var table bytes.Buffer
-	if err := report.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.WriteTable(&table))
 	for _, m := range report.Measurements {
 		if !strings.Contains(table.String(), m.What) {
 			t.Errorf("the table does not have %q:\n%s", m.What, &table)
@@ -76,24 +72,16 @@ func TestEveryPhaseMeasuresAndCleansUp(t *testing.T) {
 			t.Errorf("the table does not have %q:\n%s", figure.What, &table)
 		}
 	}
-	text, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(report))(t)
 	var decoded bench.Report
 	if err := json.Unmarshal(text, &decoded); err != nil || len(decoded.Measurements) != len(report.Measurements) || len(decoded.Figures) != len(report.Figures) {
 		t.Errorf("the JSON does not decode to the report: %v\n%s", err, text)
 	}
 
-	connection, err := pgx.Connect(context.Background(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(context.Background(), url))(t)
 	defer connection.Close(context.Background())
 	var left int
-	if err := connection.QueryRow(context.Background(), `select count(*) from pg_database where datname like 'pgagui\_bench\_%'`).Scan(&left); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, connection.QueryRow(context.Background(), `select count(*) from pg_database where datname like 'pgagui\_bench\_%'`).Scan(&left))
 	if left > 0 {
 		t.Errorf("%d databases are left", left)
 	}
@@ -107,10 +95,7 @@ func TestStoresOfPythonFrameworksAreMeasured(t *testing.T) {
 	if _, err := os.Stat(pythonPeers + "/venv/installed"); err != nil {
 		testneeds.Skip(t, testneeds.BenchPython, "run make bench-peers-python")
 	}
-	report, err := bench.Run(t.Context(), bench.Options{DatabaseURL: testdb.Empty(t), Phases: []string{"peers"}, Repeat: 1, Quick: true, PythonPeers: pythonPeers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Have(bench.Run(t.Context(), bench.Options{DatabaseURL: testdb.Empty(t), Phases: []string{"peers"}, Repeat: 1, Quick: true, PythonPeers: pythonPeers}))(t)
 	if len(report.Stores) < 11 {
 		t.Errorf("%d stores", len(report.Stores))
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 func TestRatiosAreTakenPairByPair(t *testing.T) {
@@ -45,9 +47,7 @@ func TestTableSaysWhatWasReached(t *testing.T) {
 	}
 	report.addFigures("live", waits)
 	var table bytes.Buffer
-	if err := report.WriteTable(&table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.WriteTable(&table))
 	for _, line := range []string{
 		"PostgreSQL 18.1 (fsync on, jit on)",
 		"1 write 123,456 events/s 45,000 rows 2.78 [2.47 … 3.09] at least 2.00 ok",

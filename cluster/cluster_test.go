@@ -23,6 +23,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -61,9 +62,7 @@ func newThree(t *testing.T, fill func(*pgxpool.Pool), on ...cluster.Node) *three
 		c.RemoveAfter = 100 * time.Millisecond
 		err = c.Init(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return c
 }
 
@@ -231,10 +230,7 @@ func TestThreadsMoveWhileTheyAreWritten(t *testing.T) {
 	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(60)) })
 	before := c.contents()
 	w := c.write("spread", 2)
-	moved, err := c.Rebalance(t.Context(), cluster.MoveOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	moved := must.Have(c.Rebalance(t.Context(), cluster.MoveOptions{}))(t)
 	t.Logf("%+v", moved)
 	var statuses []int
 	for _, status := range c.Status(t.Context()) {
@@ -295,14 +291,10 @@ func (c *three) contents() map[string]string {
 			cross join lateral agui_internal.archived_rows(thread_key)
 			where thread_id not like 'w %'
 			group by 1`)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Do(c.t, err)
 		for rows.Next() {
 			var thread, content string
-			if err := rows.Scan(&thread, &content); err != nil {
-				c.t.Fatal(err)
-			}
+			must.Do(c.t, rows.Scan(&thread, &content))
 			found[thread] = content
 		}
 		if rows.Err() != nil {
@@ -345,10 +337,7 @@ func TestTheDescriptionOfStandbys(t *testing.T) {
 func TestWhichStandbysCanBeUsed(t *testing.T) {
 	t.Parallel()
 	own, other := testdb.New(t), testdb.New(t)
-	c, err := cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: own, Standbys: []string{own, other}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Have(cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: own, Standbys: []string{own, other}}}))(t)
 	defer c.Close()
 	standbys := c.Status(t.Context())[0].Standbys
 	if len(standbys) != 2 || standbys[0] != (cluster.StandbyStatus{}) || !strings.HasSuffix(standbys[1].Error, "another database than the primary's") {
@@ -386,10 +375,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, repeats(60)) })
 	before := c.contents()
-	text, err := json.Marshal(map[string]any{"nodes": c.nodes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(map[string]any{"nodes": c.nodes}))(t)
 	path := filepath.Join(t.TempDir(), "nodes.json")
 	testfile.Write(t, path, text)
 	w := c.write("killed", 2)
@@ -399,9 +385,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 		command := exec.Command(os.Args[0])
 		command.Env = append(os.Environ(), moverEnv+"="+path)
 		command.Stderr = &messages
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, command.Start())
 		life := time.Duration(rand.IntN(600)) * time.Millisecond
 		if killed > repeats(8) {
 			life = time.Minute
@@ -427,9 +411,7 @@ func TestAKilledMoveGoesOn(t *testing.T) {
 			_, err = c.Move(t.Context(), all, name, cluster.MoveOptions{})
 			return !errors.Is(err, cluster.ErrMoving)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	c.checkPlaces()
 	if after := c.contents(); !maps.Equal(before, after) {

@@ -20,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
 	devcluster "github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -66,9 +67,7 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 			if !isCopied {
 				testdb.Exec(t, c.pools["c"], `select pg_terminate_backend(pid) from (`+copies+`) as copying`)
 			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Rollback(t.Context()))
 			if err := <-first; err == nil || !strings.Contains(err.Error(), "has lost the lock") {
 				t.Errorf("the first move: %v", err)
 			}
@@ -90,21 +89,15 @@ func TestAMoveThatLosesItsLockEnds(t *testing.T) {
 func TestMovesAreOnTheDisk(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, map[string]string{"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"})
-	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.URL("postgres")))
 	c := newThree(t, nil, cluster.Node{Name: "b", URL: server.URL("postgres")})
 	for _, thread := range []string{"alone", "t"} {
 		c.mustAppend(thread, "r1", `[`+start+`,`+end+`]`)
 	}
 	crash := func() {
 		t.Helper()
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Kill())
+		must.Do(t, server.Restart(t.Context()))
 		c.pools["b"].Reset()
 		c.Close() // as the next command of an operator
 		var err error
@@ -189,9 +182,7 @@ func TestAMoveThatLosesItsServersGoesOn(t *testing.T) {
 	servers, nodes := map[string]*devcluster.Cluster{}, []cluster.Node{}
 	for _, name := range []string{"a", "b"} { // c is on the server of all tests
 		servers[name] = testdb.Server(t, nil)
-		if err := schema.Up(t.Context(), servers[name].URL("postgres")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, schema.Up(t.Context(), servers[name].URL("postgres")))
 		nodes = append(nodes, cluster.Node{Name: name, URL: servers[name].URL("postgres")})
 	}
 	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 60) }, nodes...)
@@ -258,9 +249,7 @@ func TestAMoveThatLosesItsServersGoesOn(t *testing.T) {
 		t.Error("no move was interrupted")
 	}
 	for _, to := range []string{"c", "b", "a"} {
-		if err := move(t.Context(), to, cluster.MoveOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, move(t.Context(), to, cluster.MoveOptions{}))
 	}
 	w.end()
 	for _, thread := range threads {

@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/routes"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -38,9 +39,7 @@ func (c *three) newFront() *pgxpool.Pool {
 func (c *three) makeFront(pool *pgxpool.Pool) {
 	c.t.Helper()
 	var text bytes.Buffer
-	if err := c.Front(c.t.Context(), &text); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.Front(c.t.Context(), &text))
 	if _, err := pool.Exec(c.t.Context(), text.String(), pgx.QueryExecModeSimpleProtocol); err != nil {
 		c.t.Fatal(err)
 	}
@@ -124,17 +123,9 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 	rows, err := c.pools["a"].Query(t.Context(), `
 		select proname, coalesce(proargnames[: pronargs], '{}'), coalesce(proargnames[: pronargs - pronargdefaults], '{}'), provolatile = 'v', prokind = 'p'
 		from pg_proc where pronamespace = 'agui'::regnamespace and prokind <> 'a' order by proname`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := routes.Of()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	functions := must.Have(pgx.CollectRows(rows, pgx.RowToStructByPos[function]))(t)
+	all := must.Have(routes.Of())(t)
 	made := 0
 	var carried []string
 	for _, f := range functions {
@@ -441,9 +432,7 @@ func TestAFrontFollowsMoves(t *testing.T) {
 		t.Errorf("head: %s", got)
 	}
 	var text bytes.Buffer
-	if err := c.Front(t.Context(), &text); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Front(t.Context(), &text))
 	if _, err := c.pools["a"].Exec(t.Context(), text.String(), pgx.QueryExecModeSimpleProtocol); err == nil || !strings.Contains(err.Error(), "has a schema agui that is no front") {
 		t.Errorf("in a database with a store: %v", err)
 	}
@@ -471,10 +460,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 	}
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec}
 	for _, mode := range modes {
-		acquired, err := front.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		acquired := must.Have(front.Acquire(t.Context()))(t)
 		conn := acquired.Conn()
 		for range 20 { // also with cached plans, and whatever time a statement takes
 			if _, err := conn.Exec(t.Context(), begin(), mode); err != nil {
@@ -485,9 +471,7 @@ func TestAFrontWritesOnlyOutsideOfTransactions(t *testing.T) {
 			}
 			n++
 		}
-		if err := conn.DeallocateAll(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, conn.DeallocateAll(t.Context()))
 		acquired.Release()
 	}
 	testdb.Exec(t, conn, `do $$ begin perform agui.append('of a block', 'r', '[{"type":"RUN_STARTED"}]'); end $$`)
@@ -624,9 +608,7 @@ func TestAFrontCarriesTheRole(t *testing.T) {
 		return testdb.Ask[string](t, conn, `select coalesce(string_agg(thread_id, ',' order by thread_id), '') from (select thread_id from agui.threads(scope => 'one') union all select thread_id from agui.threads(scope => 'two')) as listed`)
 	}
 	for _, scope := range []string{"one", "two"} {
-		if err := append(scope); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, append(scope))
 	}
 	if got := listed(); got != "of one,of two" {
 		t.Errorf("the operator sees %s", got)
@@ -676,18 +658,11 @@ func maskedTimes(text string) string { return timeForm.ReplaceAllString(text, "T
 func BenchmarkFront(b *testing.B) {
 	address := testdb.New(b)
 	node := testdb.Connect(b, address)
-	opened, err := cluster.Open(b.Context(), []cluster.Node{{Name: "a", URL: address}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	opened := must.Have(cluster.Open(b.Context(), []cluster.Node{{Name: "a", URL: address}}))(b)
 	defer opened.Close()
-	if err := opened.Init(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, opened.Init(b.Context()))
 	var text bytes.Buffer
-	if err := opened.Front(b.Context(), &text); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, opened.Front(b.Context(), &text))
 	front := testdb.Connect(b, testdb.Empty(b))
 	testdb.Exec(b, front, text.String(), pgx.QueryExecModeSimpleProtocol)
 	for name, call := range map[string]string{

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -102,9 +103,7 @@ func TestTheNextMoveWaitsForALateStep(t *testing.T) {
 				return len(ended) > 0 || testdb.Ask[bool](t, c.pools[late.at], `
 					select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')`)
 			})
-			if err := errors.Join(tx.Commit(t.Context()), <-ended); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(tx.Commit(t.Context()), <-ended))
 			c.mustAppend("t", "r2", `[`+start+`,`+end+`]`)
 			for name, pool := range c.pools {
 				want := 0
@@ -137,10 +136,7 @@ func TestAStepOfALostMoveIsRefused(t *testing.T) {
 	}
 	begin := func(token int) (end func()) {
 		t.Helper()
-		session, err := pgx.Connect(t.Context(), c.nodes[0].URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := must.Have(pgx.Connect(t.Context(), c.nodes[0].URL))(t)
 		if !testdb.Ask[bool](t, session, `select agui_internal.begin_move($1)`, token) {
 			t.Fatal("another move is in progress")
 		}
@@ -170,9 +166,7 @@ func TestAStepOfALostMoveIsRefused(t *testing.T) {
 	if state := leave(); state != "55P03" {
 		t.Errorf("the node leaves before a late step: %q", state)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(t.Context()))
 	if state := leave(); state != "" {
 		t.Errorf("the node leaves: %s", state)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -31,9 +32,7 @@ func bucketOf(t *testing.T, c *three, threadID string) int {
 
 func (c *three) mustAppend(threadID, runID, events string) {
 	c.t.Helper()
-	if err := c.append(threadID, runID, events); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.append(threadID, runID, events))
 }
 
 func (c *three) mustMove(buckets []int, to string) {
@@ -82,10 +81,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	for _, thread := range []string{"open", "other", "old"} {
 		c.mustAppend(thread, "r", `[`+start+`]`)
 	}
-	old, err := c.pools["a"].BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	old := must.Have(c.pools["a"].BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead}))(t)
 	defer func() { _ = old.Rollback(context.Background()) }()
 	testdb.Exec(t, old, `select from agui.thread`)
 	c.mustMove([]int{bucketOf(t, c, "old")}, "b")
@@ -93,10 +89,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 		t.Errorf("a writer with an old snapshot: %v", err)
 	}
 
-	tx, err := c.pools["a"].Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(c.pools["a"].Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	testdb.Exec(t, tx, `select agui.append('open', 'r', '[{"type":"CUSTOM"}]')`)
 	done := make(chan error, 1)
@@ -116,12 +109,8 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	default:
 	}
 	testdb.Exec(t, tx, `select agui.append('open', 'r', '[`+end+`]')`)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(t.Context()))
+	must.Do(t, <-done)
 	if n := testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.events('open')`); n != 3 {
 		t.Errorf("%d events were moved, want 3", n)
 	}
@@ -364,9 +353,7 @@ func TestAChangeLooksUpTheNodeOnce(t *testing.T) {
 	c.mustAppend("t", "r", `[`+start+`]`)
 	for _, call := range []string{`agui.set_thread('t', title => 'x')`, `agui.set_hold('t', 'law')`, `agui.lift_hold('t')`} {
 		connection, err := pgx.Connect(t.Context(), c.nodes[0].URL) // whose counts begin at 0
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		calls := 0
 		if err := pgx.BeginFunc(t.Context(), connection, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(t.Context(), `set local track_functions = 'all'; select `+call); err != nil {
@@ -403,9 +390,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 	if _, err := c.pools["a"].Exec(t.Context(), `select agui.append('claimed', 'r', '[`+start+`]')`); err != nil {
 		t.Errorf("the claimed run begins: %v", err)
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	if err := c.append("claimed", "r", `[`+end+`]`); err != nil {
 		t.Error(err)
 	}
@@ -465,9 +450,7 @@ func TestAThreadThatIsTakenBackSendsItsEnds(t *testing.T) {
 			return position() != before
 		})
 	}
-	if err := c.append("thread", "run", `[`+start+`,`+end+`]`); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.append("thread", "run", `[`+start+`,`+end+`]`))
 	testdb.Exec(t, pool, `select agui_internal.fence_threads(array[agui.thread_key('', 'thread')], 'b')`)
 	look()
 	if n := requests.Load(); n != 0 {
@@ -501,9 +484,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 		t.Errorf("a second move: %v", err)
 	}
 	close(release)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	for _, refused := range []struct {
 		buckets []int
 		to      string
@@ -520,10 +501,7 @@ func TestMovesThatAreRefused(t *testing.T) {
 
 	own := testdb.New(t)
 	testdb.Exec(t, testdb.Connect(t, own), `select agui.append('own', 'r', '[`+start+`]')`)
-	other, err := cluster.Open(t.Context(), append(c.nodes, cluster.Node{Name: "d", URL: own}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Have(cluster.Open(t.Context(), append(c.nodes, cluster.Node{Name: "d", URL: own})))(t)
 	defer other.Close()
 	if err := other.Add(t.Context()); err == nil || !strings.Contains(err.Error(), `node "d" has threads already`) {
 		t.Errorf("a database with threads joins: %v", err)
@@ -578,10 +556,7 @@ func TestSessionsOfAMoveEndWithTheirMachine(t *testing.T) {
 		testdb.Exec(t, pool, `grant all on public.seen to public`)
 		testdb.Exec(t, pool, `create trigger note after insert or delete on agui.thread for each row execute function public.note()`)
 	}
-	mover, err := cluster.Open(t.Context(), c.nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mover := must.Have(cluster.Open(t.Context(), c.nodes))(t)
 	defer mover.Close()
 	mover.RemoveAfter = 0
 	for _, to := range []string{"b", "c"} {

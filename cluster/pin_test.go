@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -179,9 +180,7 @@ func TestAPinWaitsForClaims(t *testing.T) {
 		t.Fatal("the pin did not wait for the claim")
 	}
 	testdb.Exec(t, c.pools["a"], `select agui.append('claimed', 'r', '[`+start+`]')`)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	c.checkPlaces()
 	if rows := c.rows(); !slices.Equal(rows["b"], []string{"/claimed"}) {
 		t.Errorf("threads are on %v", rows)
@@ -193,10 +192,7 @@ func TestPinsCostNothingWithoutOne(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
 	lookUps := func() (calls int) {
-		connection, err := pgx.Connect(t.Context(), c.nodes[0].URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(pgx.Connect(t.Context(), c.nodes[0].URL))(t)
 		defer connection.Close(context.Background())
 		tx := testdb.Begin(t, connection)
 		for _, statement := range []string{
@@ -205,9 +201,7 @@ func TestPinsCostNothingWithoutOne(t *testing.T) {
 		} {
 			testdb.Exec(t, tx, statement)
 		}
-		if err := tx.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = 'bucket_of_thread'`).Scan(&calls); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_xact_user_functions where funcname = 'bucket_of_thread'`).Scan(&calls))
 		return calls // and nothing is committed
 	}
 	if n := lookUps(); n != 0 {

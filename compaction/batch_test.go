@@ -4,15 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 func TestSplit(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for element, err := range Split([]byte(" [ {\"a\" : [1, 2]} ,\n7,\t\"],\" ] ")) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got = append(got, string(element))
 	}
 	if strings.Join(got, "|") != `{"a" : [1, 2]}|7|"],"` {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // textBatch makes a batch of events of about 150 bytes that go on with messages in turn, as they stream from an agent.
@@ -96,9 +98,7 @@ func BenchmarkStateDeltasWithTheLibrary(b *testing.B) {
 		document := state
 		for n := range patches {
 			patch, err := jsonpatch.DecodePatch([]byte(fmt.Sprintf(`[{"op":"replace","path":"/records/%d/title","value":"title %d"}]`, n%300, n)))
-			if err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, err)
 			if document, err = patch.Apply(document); err != nil {
 				b.Fatal(err)
 			}

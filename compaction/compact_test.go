@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 var shapes = []Shape{StreamShape, SnapshotShape}
@@ -39,10 +40,7 @@ func difference(a, b []json.RawMessage) string {
 // checkCompaction checks what holds for all events behind any lineage, and returns them compacted.
 func mustCompact(t *testing.T, events []json.RawMessage, shape Shape, after *Fold) []json.RawMessage {
 	t.Helper()
-	compact, err := CompactEvents(events, shape, after)
-	if err != nil {
-		t.Fatal(err)
-	}
+	compact := must.Have(CompactEvents(events, shape, after))(t)
 	return compact
 }
 
@@ -418,9 +416,7 @@ func TestValidStreamsAreFullyCompacted(t *testing.T) {
 			seen := map[string]bool{}
 			for _, event := range mustCompact(t, events, shape, nil) {
 				var e struct{ Type, MessageID, ToolCallID string }
-				if err := json.Unmarshal(event, &e); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(event, &e))
 				switch {
 				case e.Type == "RUN_STARTED":
 					clear(seen)
@@ -452,9 +448,7 @@ func hasTextAndActivity(t *testing.T, events []json.RawMessage) bool {
 	texts, activities := map[string]bool{}, map[string]bool{}
 	for _, event := range events {
 		var e struct{ Type, MessageID string }
-		if err := json.Unmarshal(event, &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(event, &e))
 		switch {
 		case strings.HasPrefix(e.Type, "TEXT_"):
 			texts[e.MessageID] = true

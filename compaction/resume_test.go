@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // allStreams are options that cover all that streams may hold.
@@ -82,10 +83,7 @@ func TestResumeWithVersions(t *testing.T) {
 	for i, m := range f.Messages() {
 		m.Version = int32(i + 1)
 	}
-	resumed, err := Resume(f.Snapshot())
-	if err != nil {
-		t.Fatal(err)
-	}
+	resumed := must.Have(Resume(f.Snapshot()))(t)
 	if got := resumed.Messages()[2].Version; got != 3 {
 		t.Errorf("the version of a message is %d after resuming", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -40,9 +41,7 @@ func TestAccessibility(t *testing.T) {
 				ID, Help string
 				Nodes    []struct{ HTML, FailureSummary string }
 			}
-			if err := json.Unmarshal([]byte(eval[string](b, "JSON.stringify(window.found)")), &violations); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(eval[string](b, "JSON.stringify(window.found)")), &violations))
 			for _, violation := range violations {
 				t.Errorf("%s, %s: %s: %s, at %d places:\n%.300s\n%s", page, scheme, violation.ID, violation.Help, len(violation.Nodes), violation.Nodes[0].HTML, strings.ReplaceAll(violation.Nodes[0].FailureSummary, "\n", " "))
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server/access"
@@ -39,10 +40,7 @@ func BenchmarkThread(b *testing.B) {
 		for len(calls) > 0 {
 			part := calls[:100]
 			calls = calls[100:]
-			results, err := store.AppendMany(b.Context(), part, pgagui.AppendManyOptions{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			results := must.Have(store.AppendMany(b.Context(), part, pgagui.AppendManyOptions{}))(b)
 			for _, result := range results {
 				if result.Err != nil {
 					b.Fatal(result.Err)

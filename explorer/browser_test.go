@@ -25,6 +25,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -102,9 +103,7 @@ func command[P, R any](of cdp.Command[P, R], parameters P) chromedp.Action[chrom
 
 func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	must.Do(b.t, chromedp.Do(b.ctx, actions...))
 }
 
 func (b *browser) open(address string) {
@@ -115,10 +114,7 @@ func (b *browser) open(address string) {
 // eval returns the value of an expression.
 func eval[T any](b *browser, expression string) (value T) {
 	b.t.Helper()
-	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	value = must.Have(chromedp.Run(b.ctx, chromedp.Evaluate[T](expression)))(b.t)
 	return value
 }
 
@@ -258,18 +254,12 @@ func TestTheSlider(t *testing.T) {
 	s, store := newOpenSite(t)
 	b := newBrowser(t)
 	const thread, run = "trip-to-lisbon", "run-1"
-	status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Have(store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}))(t)
 	b.open(s.url + "time?id=" + thread + "&run=" + run + "&seq=" + strconv.FormatInt(status.FirstSeq, 10))
 	check := func(seq int64) {
 		t.Helper()
 		b.waitFor(fmt.Sprintf(`document.querySelector("#moment h2")?.nextElementSibling && [...document.querySelectorAll("#moment h2")].some((one) => one.textContent.startsWith("Event %d "))`, seq))
-		restored, err := store.Restore(t.Context(), thread, pgagui.At{RunID: run, Seq: seq})
-		if err != nil {
-			t.Fatal(err)
-		}
+		restored := must.Have(store.Restore(t.Context(), thread, pgagui.At{RunID: run, Seq: seq}))(t)
 		shown := eval[string](b, `document.querySelector(".state-text").textContent`)
 		if !sameJSON(t, shown, string(restored.State)) {
 			t.Errorf("event %d: the state is %s, want %s", seq, shown, restored.State)
@@ -307,10 +297,8 @@ func sameJSON(t *testing.T, a, b string) bool {
 		t.Errorf("%s: %v", a, err)
 		return false
 	}
-	if err := json.Unmarshal([]byte(b), &y); err != nil {
-		t.Fatal(err)
-	}
-	return string(must(json.Marshal(x))) == string(must(json.Marshal(y)))
+	must.Do(t, json.Unmarshal([]byte(b), &y))
+	return string(must.OrPanic(json.Marshal(x))) == string(must.OrPanic(json.Marshal(y)))
 }
 
 // A thread that runs streams in: what one reads stays as it is.
@@ -363,10 +351,7 @@ func TestScreenshots(t *testing.T) {
 				b.run(chromedp.EmulateViewport(width, 1000), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 				}), chromedp.Navigate(s.url+page))
-				picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-				if err != nil {
-					t.Fatal(err)
-				}
+				picture := must.Have(chromedp.Run(b.ctx, chromedp.CaptureScreenshot()))(t)
 				testfile.Write(t, filepath.Join(shots, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), picture)
 			}
 		}

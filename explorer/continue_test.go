@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -70,9 +71,7 @@ func newAgents(t *testing.T, store *pgagui.Store, a *echo, authenticator access.
 	handler, err := server.New(store, server.Options{
 		Agents: []server.Agent{{Name: "echo", URL: a.URL}, {Name: "other", URL: a.URL}}, Access: authenticator, Grace: 10 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), wait.Patience)
 		defer cancel()
@@ -118,10 +117,7 @@ func TestContinue(t *testing.T) {
 	a := newEcho(t)
 	s := newSite(t, store, explorer.Options{Access: anybody, Agents: newAgents(t, store, a, anybody)})
 	appendTwoRuns(t, store, "t")
-	before, err := store.Messages(t.Context(), "t", pgagui.At{RunID: "r2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Have(store.Messages(t.Context(), "t", pgagui.At{RunID: "r2"}))(t)
 	for _, test := range []struct {
 		run, message string
 		prefilled    string
@@ -173,10 +169,7 @@ func TestContinue(t *testing.T) {
 			status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run})
 			return err == nil && status.Status == pgagui.Finished && status.ParentRunID == test.parent
 		})
-		messages, err := store.Messages(t.Context(), "t", pgagui.At{RunID: run})
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := must.Have(store.Messages(t.Context(), "t", pgagui.At{RunID: run}))(t)
 		ids = nil
 		for _, message := range messages {
 			ids = append(ids, message.ID)
@@ -282,10 +275,10 @@ func TestContinueElsewhere(t *testing.T) {
 	served := httptest.NewServer(agents)
 	t.Cleanup(served.Close)
 	a.ends <- struct{}{}
-	request := must(http.NewRequestWithContext(t.Context(), "POST", served.URL+"/agent/echo/run", strings.NewReader(input.text)))
+	request := must.OrPanic(http.NewRequestWithContext(t.Context(), "POST", served.URL+"/agent/echo/run", strings.NewReader(input.text)))
 	request.Header.Set("Authorization", "Bearer "+tokens["writes"])
 	request.Header.Set("Content-Type", "application/json")
-	answered := must(http.DefaultClient.Do(request))
+	answered := must.OrPanic(http.DefaultClient.Do(request))
 	answered.Body.Close()
 	if answered.StatusCode != http.StatusOK {
 		t.Errorf("the call: %s", answered.Status)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server/access"
@@ -110,15 +111,9 @@ func TestSlowReadersOfLargePages(t *testing.T) {
 		return connection, err
 	}}}
 	get := func(client *http.Client, token string) *http.Response {
-		request, err := http.NewRequestWithContext(t.Context(), "GET", s.url+"ndjson?id=t&run=r&after=1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Have(http.NewRequestWithContext(t.Context(), "GET", s.url+"ndjson?id=t&run=r&after=1", nil))(t)
 		request.Header.Set("Authorization", "Bearer "+token)
-		answer, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(client.Do(request))(t)
 		t.Cleanup(func() { answer.Body.Close() })
 		return answer
 	}
@@ -149,15 +144,9 @@ func TestSlowWriters(t *testing.T) {
 	entry := door.New(store, door.Options{})
 	entry.BodyTimeout = 100 * time.Millisecond
 	s := newSite(t, store, explorer.Options{Access: named{}, Door: entry})
-	place, err := url.Parse(s.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	place := must.Have(url.Parse(s.url))(t)
 	for _, method := range []string{"POST", "GET"} {
-		connection, err := net.Dial("tcp", place.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(net.Dial("tcp", place.Host))(t)
 		defer connection.Close()
 		_ = connection.SetDeadline(time.Now().Add(wait.Patience))
 		fmt.Fprintf(connection, "%s %slogin HTTP/1.1\r\nHost: server\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\ntoken=", method, place.Path)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/jobs"
@@ -72,10 +73,7 @@ func TestPages(t *testing.T) {
 // checkMarkup checks that a page has landmarks, that ids are unique, and that nothing in it runs but the script of the explorer.
 func checkMarkup(t *testing.T, page, text string) {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Have(html.Parse(strings.NewReader(text)))(t)
 	count, ids := map[string]int{}, map[string]bool{}
 	for node := range root.Descendants() {
 		if node.Type != html.ElementNode {
@@ -127,10 +125,7 @@ func attributeOf(node *html.Node, name string) string {
 // linksOf returns the links of a page that stay in the explorer.
 func linksOf(t *testing.T, text string) (links []string) {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Have(html.Parse(strings.NewReader(text)))(t)
 	for node := range root.Descendants() {
 		if node.Data == "a" || node.Data == "link" {
 			if link := attributeOf(node, "href"); attributeOf(node, "target") == "" {
@@ -267,10 +262,7 @@ func contrast(t *testing.T, a, b string) float64 {
 	t.Helper()
 	luminance := func(color string) (sum float64) {
 		for i, weight := range []float64{.2126, .7152, .0722} {
-			value, err := strconv.ParseUint(color[1+2*i:3+2*i], 16, 8)
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := must.Have(strconv.ParseUint(color[1+2*i:3+2*i], 16, 8))(t)
 			share := float64(value) / 255
 			if share <= .04045 {
 				share /= 12.92
@@ -297,9 +289,7 @@ func TestSearch(t *testing.T) {
 	if got := s.get(nil, "?q=monastery"); strings.Contains(got.text, "In messages") {
 		t.Error("it finds messages although the search is off")
 	}
-	if err := store.EnableSearch(t.Context(), "english"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "english"))
 	if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server/access"
 	"github.com/pgagui/pgagui/testdata/recordings"
@@ -81,10 +82,7 @@ func (s *site) do(client *http.Client, method, page string, form url.Values, hea
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.url+page, body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(s.t.Context(), method, s.url+page, body))(s.t)
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -94,15 +92,9 @@ func (s *site) do(client *http.Client, method, page string, form url.Values, hea
 	if client == nil {
 		client = http.DefaultClient
 	}
-	response, err := client.Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	response := must.Have(client.Do(request))(s.t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	text := must.Have(io.ReadAll(response.Body))(s.t)
 	return answer{response, string(text)}
 }
 
@@ -121,10 +113,7 @@ func (a answer) want(t testing.TB, status int, texts ...string) {
 
 // newReader is a browser with cookies.
 func newReader(t testing.TB) *http.Client {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Have(cookiejar.New(nil))(t)
 	return &http.Client{Jar: jar}
 }
 
@@ -139,10 +128,7 @@ func staying(client *http.Client) *http.Client {
 func importRecordings(t testing.TB, store *pgagui.Store) {
 	t.Helper()
 	for _, name := range []string{"trip-to-lisbon", "weather-tools", "release-approval", "recipe-card"} {
-		file, err := recordings.Files.Open(name + ".ndjson")
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Have(recordings.Files.Open(name + ".ndjson"))(t)
 		defer file.Close()
 		var run pgagui.RunRef
 		var events []json.RawMessage
@@ -154,9 +140,7 @@ func importRecordings(t testing.TB, store *pgagui.Store) {
 		}
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			var event struct{ Type, ThreadID, RunID string }
-			if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(lines.Bytes(), &event))
 			if event.Type == "RUN_STARTED" {
 				flush()
 				run = pgagui.RunRef{ThreadID: event.ThreadID, RunID: event.RunID}
@@ -209,13 +193,6 @@ func finished(thread, run string) json.RawMessage {
 }
 
 type rawMessage = json.RawMessage
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
-}
 
 // recorded is a request to a handler without a server.
 func recorded(method, target string, form url.Values) (*httptest.ResponseRecorder, *http.Request) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server/access"
@@ -184,10 +185,7 @@ func TestTheConversationOfALineage(t *testing.T) {
 		`id="begin-1"`, `id="begin-2"`, `id="begin-3"`, `id="answers-3"`, "<strong>Answered</strong>", "Book Casa do Miradouro, 3 nights, €372?", "&#34;approvedBy&#34;: &#34;Inês&#34;", `id="begin-4"`,
 		`href="time?id=trip-to-lisbon&amp;run=run-1&amp;seq=13"`, // the tool call
 	)
-	restored, err := store.Restore(t.Context(), "trip-to-lisbon", pgagui.At{RunID: "run-4"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := must.Have(store.Restore(t.Context(), "trip-to-lisbon", pgagui.At{RunID: "run-4"}))(t)
 	if places := strings.Count(got.text, `class="place"`); places < len(restored.Messages)-4 {
 		t.Errorf("%d of %d messages have a place", places, len(restored.Messages))
 	}

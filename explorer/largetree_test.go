@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -49,10 +50,7 @@ func appendLarge(t testing.TB, store *pgagui.Store, thread string, runs, branche
 func appendCalls(t testing.TB, store *pgagui.Store, calls []pgagui.AppendCall) {
 	t.Helper()
 	for part := range slices.Chunk(calls, 200) {
-		results, err := store.AppendMany(t.Context(), part, pgagui.AppendManyOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		results := must.Have(store.AppendMany(t.Context(), part, pgagui.AppendManyOptions{}))(t)
 		for _, result := range results {
 			if result.Err != nil {
 				t.Fatal(result.Err)

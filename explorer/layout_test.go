@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // picture writes a tree as text: a line for each row, with its lane, and how many runs it stands for.
@@ -185,9 +186,7 @@ func TestTimes(t *testing.T) {
 	add := func(after time.Duration, text string) {
 		seq++
 		var of struct{ Type string }
-		if err := json.Unmarshal([]byte(text), &of); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &of))
 		line.add(pgagui.HistoryEvent{Seq: seq, LastSeq: seq, Count: 1, Type: of.Type, CreatedAt: begin.Add(after), JSON: []byte(text)})
 	}
 	add(0, `{"type":"RUN_STARTED"}`)

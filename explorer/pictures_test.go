@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -28,10 +29,7 @@ func TestPictures(t *testing.T) {
 		b.run(chromedp.EmulateViewport(1280, 860), command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}},
 		}), chromedp.Navigate(s.url+page))
-		picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
+		picture := must.Have(chromedp.Run(b.ctx, chromedp.CaptureScreenshot()))(t)
 		testfile.Write(t, filepath.Join(folder, name+".png"), small(t, picture))
 	}
 }
@@ -39,13 +37,8 @@ func TestPictures(t *testing.T) {
 // small returns a picture in fewer bytes.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
-	decoded, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := must.Have(png.Decode(bytes.NewReader(picture)))(t)
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, decoded); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, decoded))
 	return out.Bytes()
 }

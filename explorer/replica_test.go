@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -37,9 +38,7 @@ func TestPagesAreReadFromAStandby(t *testing.T) {
 	handler, err := server.New(store, server.Options{
 		Access: named{}, Reads: pgagui.New(replicated.StandbyPool, nil), MaxReadLag: time.Hour, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := handler.Shutdown(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
@@ -72,15 +71,9 @@ func TestPagesAreReadFromAStandby(t *testing.T) {
 	page("writer", "after")
 	page("follower", "before")
 
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"events?id=t&after=0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"events?id=t&after=0", nil))(t)
 	request.Header.Set("Authorization", "Bearer follower")
-	told, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := must.Have(http.DefaultClient.Do(request))(t)
 	defer told.Body.Close()
 	for line := bufio.NewScanner(told.Body); line.Scan() && line.Text() != "data: 1"; {
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server/access"
 )
@@ -71,7 +72,7 @@ func TestRowSecurity(t *testing.T) {
 		}
 	})
 	as := func(role string) *pgxpool.Pool {
-		parsed := must(url.Parse(address))
+		parsed := must.OrPanic(url.Parse(address))
 		parsed.User = url.UserPassword(role, "secret")
 		return testdb.Connect(t, parsed.String())
 	}
@@ -148,7 +149,7 @@ func checkConfined(t *testing.T, s *site, reader *http.Client) {
 		ask := func(page string) answer {
 			name, query, _ := strings.Cut(page, "?")
 			if method == "POST" {
-				return s.post(reader, name, must(url.ParseQuery(query)))
+				return s.post(reader, name, must.OrPanic(url.ParseQuery(query)))
 			}
 			return s.get(reader, page)
 		}
@@ -171,7 +172,7 @@ func checkConfined(t *testing.T, s *site, reader *http.Client) {
 func checkNoSecret(t *testing.T, page, text string) {
 	t.Helper()
 	left := strings.ReplaceAll(text, "run"+secretWord, "")
-	query := must(url.ParseQuery(page[strings.IndexByte(page, '?')+1:]))
+	query := must.OrPanic(url.ParseQuery(page[strings.IndexByte(page, '?')+1:]))
 	for _, named := range []string{"q", "agent", "id"} {
 		if value := query.Get(named); value != "" && value != "shared" {
 			left = strings.ReplaceAll(left, value, "")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server/access"
@@ -39,15 +40,10 @@ func tokenFile(t testing.TB, lines ...[3]string) (tokens map[string]string, of *
 		testfile.Write(t, file, []byte(text.String()))
 	}
 	write("")
-	of, err := access.LoadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of = must.Have(access.LoadTokens(file))(t)
 	return tokens, of, func(without string) {
 		write(without)
-		if err := of.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, of.Reload())
 	}
 }
 
@@ -102,7 +98,7 @@ func TestALinkSignsInOnce(t *testing.T) {
 	identity := access.Identity{Rights: access.Read, Subject: "link"}
 	reader := newReader(t)
 	link := s.pages.Link(identity, explorer.Place{})
-	if code := must(url.ParseQuery(strings.TrimPrefix(link, "login?"))).Get("code"); len(code) != 22 { // base64 of 16 bytes
+	if code := must.OrPanic(url.ParseQuery(strings.TrimPrefix(link, "login?"))).Get("code"); len(code) != 22 { // base64 of 16 bytes
 		t.Errorf("the code is %q", code)
 	}
 	s.do(newReader(t), "HEAD", link, nil, nil).want(t, http.StatusOK) // a preview
@@ -233,10 +229,7 @@ func TestRequestsOfOtherSites(t *testing.T) {
 	reader := newReader(t)
 	signIn(s, reader, tokens["one"]).want(t, http.StatusOK)
 	stopped := func() bool {
-		status, err := store.Status(t.Context(), pgagui.RunRef{ThreadID: "t"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Have(store.Status(t.Context(), pgagui.RunRef{ThreadID: "t"}))(t)
 		return !status.StopRequestedAt.IsZero()
 	}
 	form := url.Values{"id": {"t"}, "run": {"r"}}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // At every event of the recordings a step shows what restore gives: state, interrupts, and the messages by their number.
@@ -18,23 +19,14 @@ func TestStepsShowWhatRestoreGives(t *testing.T) {
 	s, store := newOpenSite(t)
 	steps := 0
 	for _, thread := range []string{"trip-to-lisbon", "where-to-run-on-saturday", "release-checkout-2.4", "recipe-card"} {
-		runs, err := store.Runs(t.Context(), thread)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := must.Have(store.Runs(t.Context(), thread))(t)
 		for _, run := range runs {
 			for seq := run.FirstSeq; seq <= run.LastSeq; seq++ {
 				page := fmt.Sprintf("time?id=%s&run=%s&seq=%d", url.QueryEscape(thread), url.QueryEscape(run.ID), seq)
 				got := s.get(nil, page)
 				got.want(t, http.StatusOK, fmt.Sprintf("<h2>Event %d ", seq))
-				restored, err := store.Restore(t.Context(), thread, pgagui.At{RunID: run.ID, Seq: seq})
-				if err != nil {
-					t.Fatal(err)
-				}
-				root, err := html.Parse(strings.NewReader(got.text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				restored := must.Have(store.Restore(t.Context(), thread, pgagui.At{RunID: run.ID, Seq: seq}))(t)
+				root := must.Have(html.Parse(strings.NewReader(got.text)))(t)
 				var state string
 				messages, interrupts := map[string]bool{}, 0
 				for node := range root.Descendants() {

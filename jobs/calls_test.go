@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
@@ -124,10 +125,7 @@ func TestACallWithoutAResultWaits(t *testing.T) {
 					projectAll(t, pool, project)
 					mustProject(t, pool, project)
 					got := []string{}
-					waiting, err := store.Facts().Waiting(t.Context(), pgagui.WaitingOptions{Limit: 1000})
-					if err != nil {
-						t.Fatal(err)
-					}
+					waiting := must.Have(store.Facts().Waiting(t.Context(), pgagui.WaitingOptions{Limit: 1000}))(t)
 					for _, one := range waiting {
 						if one.ThreadID == name {
 							got = append(got, strings.Join(strings.Fields(strings.Join([]string{one.RunID, one.InterruptID, one.ToolCallID, one.Tool, one.Arguments}, " ")), " "))
@@ -136,10 +134,7 @@ func TestACallWithoutAResultWaits(t *testing.T) {
 					if got := strings.Join(got, ", "); got != c.want {
 						t.Errorf("what waits is %q, want %q", got, c.want)
 					}
-					page, err := store.Threads(t.Context(), pgagui.ThreadsOptions{Status: pgagui.Interrupted, Title: "", Limit: 1000})
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := must.Have(store.Threads(t.Context(), pgagui.ThreadsOptions{Status: pgagui.Interrupted, Title: "", Limit: 1000}))(t)
 					if isListed := slices.ContainsFunc(page.Threads, func(thread pgagui.Thread) bool { return thread.ID == name }); isListed != (c.want != "") {
 						t.Errorf("the list of threads that wait has it: %t", isListed)
 					}
@@ -258,10 +253,7 @@ func TestRecordedCallsWait(t *testing.T) {
 		"adk-approval":  {"erase", "", ""},
 	} {
 		for i, run := range recorded.Read(t, filepath.Join("../testdata/recordings/field", file+".ndjson")) {
-			events, err := json.Marshal(run.Events)
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := must.Have(json.Marshal(run.Events))(t)
 			testdb.Exec(t, pool, `select agui.append($1, $2, $3)`, run.ThreadID, run.RunID, string(events))
 			projectAll(t, pool, projections["SQL"])
 			mustProject(t, pool, projections["SQL"])

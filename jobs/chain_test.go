@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -55,9 +56,7 @@ func headsOf(t *testing.T, pool *pgxpool.Pool) (heads []jobs.Head) {
 		heads = append(heads, head)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return heads
 }
 
@@ -120,9 +119,7 @@ func writeEveryWay(t *testing.T, pool *pgxpool.Pool) (threads []string) {
 		var seq int64
 		for n := 0; n < len(events); {
 			to := min(len(events), n+1+random.IntN(7))
-			if err := pool.QueryRow(t.Context(), `select agui.append($1, 'r', $2, $3)`, thread, text(events[n:to]), seq).Scan(&seq); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pool.QueryRow(t.Context(), `select agui.append($1, 'r', $2, $3)`, thread, text(events[n:to]), seq).Scan(&seq))
 			n = to
 		}
 		threads = append(threads, thread)
@@ -431,9 +428,7 @@ func TestTheChainFindsEveryChange(t *testing.T) {
 					}
 					return errors.Join(errs...)
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			}
 			t.Log(planter.planted)
 			if problems, _ := chainProblems(t, pool, jobs.VerifyOptions{Heads: heads}); len(problems) > 0 {

@@ -14,16 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
 
 func mustCompact(t *testing.T, pool *pgxpool.Pool, options jobs.CompactOptions) jobs.Compacted {
 	t.Helper()
-	done, err := jobs.Compact(context.Background(), pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Have(jobs.Compact(context.Background(), pool, options))(t)
 	return done
 }
 
@@ -45,10 +43,7 @@ func appendInBatches(t *testing.T, store *pgagui.Store, threadID, runID, parentI
 	if parentID != "" {
 		opening["parentRunId"] = parentID
 	}
-	first, err := json.Marshal(opening)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Have(json.Marshal(opening))(t)
 	events := []json.RawMessage{first}
 	for _, event := range body {
 		events = append(events, json.RawMessage(event))
@@ -75,10 +70,7 @@ func message(id string, words int) []string {
 
 func restored(t *testing.T, store *pgagui.Store, threadID, runID string) string {
 	t.Helper()
-	r, err := store.Restore(context.Background(), threadID, pgagui.At{RunID: runID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Have(store.Restore(context.Background(), threadID, pgagui.At{RunID: runID}))(t)
 	return string(r.JSON)
 }
 
@@ -86,13 +78,8 @@ func restored(t *testing.T, store *pgagui.Store, threadID, runID string) string 
 func checkSnapshots(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store) {
 	t.Helper()
 	for thread, err := range store.ThreadIDs(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		problems, err := store.Maintenance().Verify(context.Background(), thread)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		problems := must.Have(store.Maintenance().Verify(context.Background(), thread))(t)
 		for _, problem := range problems {
 			t.Errorf("thread %s: run %q: %s", thread, problem.RunID, problem.Problem)
 		}
@@ -135,12 +122,8 @@ var compactors = map[string]func(t *testing.T, pool *pgxpool.Pool){
 func sameJSON(t *testing.T, a, b string) bool {
 	t.Helper()
 	var left, right any
-	if err := json.Unmarshal([]byte(a), &left); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(b), &right); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(a), &left))
+	must.Do(t, json.Unmarshal([]byte(b), &right))
 	x, _ := json.Marshal(left)
 	y, _ := json.Marshal(right)
 	return string(x) == string(y)
@@ -168,9 +151,7 @@ func TestWorkersShareTheWork(t *testing.T) {
 		_, err := pool.Exec(context.Background(), `call agui.compact(20)`)
 		return err
 	})
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, group.Wait())
 	done := 0
 	for _, result := range results {
 		done += result.Runs

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -314,10 +315,7 @@ func costOfAppend(t *testing.T, url, threadID string, events []string) cost {
 // costOfStatement is what a session of its own takes for a statement.
 func costOfStatement(t *testing.T, url, statement string, fails bool, arguments ...any) cost {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(t.Context(), url))(t)
 	defer connection.Close(context.Background())
 	pid := int(connection.PgConn().PID())
 	before := memory.CPU(pid)
@@ -351,10 +349,7 @@ func databaseHere(t *testing.T) (url string, pool *pgxpool.Pool) {
 	t.Helper()
 	url = testdb.New(t)
 	pool = testdb.Connect(t, url)
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pool.Acquire(t.Context()))(t)
 	defer connection.Release()
 	if memory.CPU(int(connection.Conn().PgConn().PID())) < 0 {
 		t.Skip("the server runs on another machine, or this system does not tell what a process took")
@@ -373,9 +368,7 @@ func TestFoldsEndWhenTheyAreCancelled(t *testing.T) {
 			costOfAppend(t, url, "t", run.events(t, pool, scaled(run.size, run.size/2)))
 
 			connection, err := pgx.Connect(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer connection.Close(context.Background())
 			testdb.Exec(t, connection, `set statement_timeout = '50ms'`)
 			before := memory.CPU(int(connection.PgConn().PID()))

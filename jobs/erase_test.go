@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -27,9 +28,7 @@ func makeOlder(t *testing.T, pool *pgxpool.Pool, scope, threadID string, by time
 			_, err := tx.Exec(context.Background(), statement, scope, threadID, by)
 			return errors.Join(allowed, err)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -42,9 +43,7 @@ func inputOf(t *testing.T, pool *pgxpool.Pool, thread, run string) (text string,
 		join agui.input as given using (thread_key, run_no)
 		join agui.run_input as stored using (thread_key, run_no)
 		where run.thread_key = agui.thread_key('', $1) and run.run_id = $2`, thread, run).Scan(&text, &inParts, &hash)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return text, inParts, hash
 }
 
@@ -247,9 +246,7 @@ func TestKnownMessagesComeBackInTheirPlace(t *testing.T) {
 						input = []byte(`{"messages":` + list + `,"tools":[]}`)
 					}
 					run := fmt.Sprint(i)
-					if err := appendWithInput(t, pool, thread, run, input); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, appendWithInput(t, pool, thread, run, input))
 					compact(t, pool)
 					got, inParts, _ := inputOf(t, pool, thread, run)
 					if got != string(input) {
@@ -273,9 +270,7 @@ func TestCopiesOfMessagesInAnInputAreNoMessages(t *testing.T) {
 			pool := testdb.Pool(t)
 			list := `[{"role":"user","content":"` + strings.Repeat("word ", 1000) + `"},{"role":"user","content":"Why?"}]`
 			input := `{"forwardedProps":{"messages":` + list + `},"messages":` + list + `}`
-			if err := appendWithInput(t, pool, "t", "r", []byte(input)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, appendWithInput(t, pool, "t", "r", []byte(input)))
 			compact(t, pool)
 			if text, inParts, _ := inputOf(t, pool, "t", "r"); text != input || !inParts {
 				t.Fatalf("in parts: %t; the input came back as\n%s", inParts, text)
@@ -303,9 +298,7 @@ func TestMessagesThatStayInTheSkeletonHavePlaces(t *testing.T) {
 			const hello, long = `{"id":"q","role":"user","content":"Hello"}`, `{"id":"q2","role":"user","content":"And?"}`
 			tools := `"tools":[{"name":"search","description":"` + strings.Repeat("about ", 1000) + `"}]`
 			for i, messages := range []string{`[` + hello + `]`, `[ ` + hello + ` , ` + long + ` ]`, `[` + hello + `],"messages":[` + hello + `,` + long + `]`} {
-				if err := appendWithInput(t, pool, "t", fmt.Sprint(i), []byte(`{"messages":`+messages+`,`+tools+`}`)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, appendWithInput(t, pool, "t", fmt.Sprint(i), []byte(`{"messages":`+messages+`,`+tools+`}`)))
 			}
 			places := func() (text string) {
 				t.Helper()
@@ -346,9 +339,7 @@ func turn(number int) []byte {
 func appendTurns(t *testing.T, pool *pgxpool.Pool, turns int) {
 	t.Helper()
 	for number := 1; number <= turns; number++ {
-		if err := appendWithInput(t, pool, "t", fmt.Sprint("r", number), turn(number)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, appendWithInput(t, pool, "t", fmt.Sprint("r", number), turn(number)))
 	}
 }
 
@@ -374,9 +365,7 @@ func TestInputsOfAGrowingHistory(t *testing.T) {
 			for number := 1; number <= turns; number++ {
 				input := turn(number)
 				text += len(input)
-				if err := appendWithInput(t, pool, "t", fmt.Sprint("r", number), input); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, appendWithInput(t, pool, "t", fmt.Sprint("r", number), input))
 				before := count(t, pool, `select count(*) from agui.input_part`)
 				compact(t, pool)
 				if added := count(t, pool, `select count(*) from agui.input_part`) - before; number > 5 && added != 4 { // three messages, a member of the state
@@ -408,14 +397,9 @@ func TestKnownMessagesAreLookedUpInLinearTime(t *testing.T) {
 			history[i] = fmt.Sprintf(`{"id":"message %d","role":"user","content":"question %[1]d %s"}`, i, strings.Repeat("word ", 10))
 		}
 		input := fmt.Appendf(nil, `{"messages":[%s]}`, strings.Join(history, ","))
-		if err := appendWithInput(t, pool, thread, "r", input); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, appendWithInput(t, pool, thread, "r", input))
 		testdb.Exec(t, pool, `call agui_internal.split_inputs()`)
-		connection, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(pool.Acquire(t.Context()))(t)
 		defer connection.Release()
 		for range 5 {
 			before := memory.Scheduled(int(connection.Conn().PgConn().PID()))
@@ -448,14 +432,9 @@ func TestWholeInputsOfAnOldStoreAreSplit(t *testing.T) {
 			const turns = 20
 			appendTurns(t, pool, turns)
 			whole := `select count(*) from agui.run_input where input is not null`
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.Begin(t.Context()))(t)
 			testdb.Exec(t, tx, `select agui_internal.split_thread_inputs(agui.thread_key('', 't'), array(select run_no from agui.run))`)
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Rollback(t.Context()))
 			if n := count(t, pool, whole); n != turns || count(t, pool, `select count(*) from agui.input_part`) != 0 {
 				t.Fatalf("after a rollback, %d inputs are whole", n)
 			}
@@ -489,10 +468,7 @@ func TestASplitThatIsKilledHasNoEffect(t *testing.T) {
 			testdb.Exec(t, pool, `
 				create function agui.wait_in_part() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(4711); return new; end';
 				create trigger wait_in_part before insert on agui.input_part for each row when (new.part_no = 12) execute function agui.wait_in_part()`)
-			holder, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			holder := must.Have(pool.Begin(t.Context()))(t)
 			testdb.Exec(t, holder, `select pg_advisory_xact_lock(4711)`)
 			killed := make(chan error, 1)
 			go func() {
@@ -511,9 +487,7 @@ func TestASplitThatIsKilledHasNoEffect(t *testing.T) {
 			if err := <-killed; err == nil {
 				t.Error("the split ended without an error")
 			}
-			if err := holder.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, holder.Rollback(t.Context()))
 			testdb.Exec(t, pool, `drop trigger wait_in_part on agui.input_part; drop function agui.wait_in_part()`)
 
 			if parts, notes := count(t, pool, `select count(*) from agui.input_part`), count(t, pool, `select count(*) from agui_internal.job_note where job = 'split'`); parts != 0 || notes == 0 {
@@ -546,9 +520,7 @@ func TestVacuumGivesBackWhatInputsInPartsTook(t *testing.T) {
 		messages = append(messages, fmt.Sprintf(`{"id":"q%d","role":"user","content":[{"type":"image","source":{"type":"data","value":"%s","mimeType":"image/png"}}]}`, turn, image))
 		run := fmt.Sprint("r", turn)
 		input := fmt.Appendf(nil, `{"threadId":"t","runId":"%s","messages":[%s],"tools":[],"context":[],"state":{}}`, run, strings.Join(messages, ","))
-		if err := appendWithInput(t, pool, "t", run, input, json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a`+run+`","delta":"a picture"}`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, appendWithInput(t, pool, "t", run, input, json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a`+run+`","delta":"a picture"}`)))
 		messages = append(messages, `{"id":"a`+run+`","role":"assistant","content":"a picture"}`)
 	}
 	size := func() int64 {
@@ -580,16 +552,12 @@ func TestAMessageIsStoredOnce(t *testing.T) {
 				t.Helper()
 				input := fmt.Appendf(nil, `{"threadId":"t","runId":"%s","messages":[%s],"tools":[],"context":[],"state":{}}`, run, strings.Join(messages, ","))
 				said := json.RawMessage(fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"a%s","delta":"%s"}`, run, said+run))
-				if err := appendWithInput(t, pool, "t", run, input, said); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, appendWithInput(t, pool, "t", run, input, said))
 				compact(t, pool)
 			}
 			restored := func() (text string) {
 				t.Helper()
-				if err := pool.QueryRow(t.Context(), `select string_agg(message::text, e'\n') from agui.messages('t') as message`).Scan(&text); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pool.QueryRow(t.Context(), `select string_agg(message::text, e'\n') from agui.messages('t') as message`).Scan(&text))
 				return text
 			}
 			check := func(when string, ownBodies int64, shared ...string) {

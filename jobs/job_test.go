@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -22,16 +23,10 @@ import (
 // notices runs a statement and returns the notices that came with it.
 func notices(t *testing.T, databaseURL, statement string) string {
 	t.Helper()
-	config, err := pgx.ParseConfig(databaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Have(pgx.ParseConfig(databaseURL))(t)
 	var said []string
 	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) { said = append(said, notice.Message) }
-	connection, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.ConnectConfig(t.Context(), config))(t)
 	defer connection.Close(context.Background())
 	testdb.Exec(t, connection, statement)
 	return strings.Join(said, "\n")
@@ -50,10 +45,7 @@ func compactJob(pool *pgxpool.Pool) jobs.Job {
 
 func mustRun(t *testing.T, pool *pgxpool.Pool, job jobs.Job) jobs.Report {
 	t.Helper()
-	report, err := job.Run(t.Context(), pool, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Have(job.Run(t.Context(), pool, nil))(t)
 	return report
 }
 
@@ -140,15 +132,9 @@ func TestAJobEndsWhenItsLockIsLost(t *testing.T) {
 
 func TestAJobNeedsOneConnectionOfThePool(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(testdb.New(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Have(pgxpool.ParseConfig(testdb.New(t)))(t)
 	config.MaxConns = 1
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Have(pgxpool.NewWithConfig(t.Context(), config))(t)
 	defer pool.Close()
 	appendRun(t, pgagui.New(pool, nil), "t", "r", "", message("m", 3)...)
 	if report := mustRun(t, pool, compactJob(pool)); report.Result.(jobs.Compacted).Runs != 1 {
@@ -190,18 +176,14 @@ func TestNothingIsDoneOnAStandby(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, nil)
 	url := server.URL("postgres")
-	if err := schema.Up(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), url))
 	pool := testdb.Connect(t, url)
 	appendRun(t, pgagui.New(pool, nil), "t", "r", "", message("m", 3)...)
 	testdb.Exec(t, pool, `
 		do $$ begin
 			execute format('copy (select 1) to %L', current_setting('data_directory') || '/standby.signal');
 		end $$`)
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Restart(t.Context()))
 	pool.Reset()
 	if report := mustRun(t, pool, compactJob(pool)); report.Skipped != jobs.SkippedStandby {
 		t.Errorf("%+v", report)
@@ -258,9 +240,7 @@ func TestCompactionFinishesTheThreadAtHand(t *testing.T) {
 	// compact starts the job, calls stop when it is in the middle of the first thread, and returns what it did.
 	compact := func(grace time.Duration, letGo bool) (jobs.Compacted, error) {
 		blocker, err := pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer blocker.Release()
 		testdb.Exec(t, blocker, `select pg_advisory_lock(1)`)
 		asked, ask := context.WithCancel(t.Context())

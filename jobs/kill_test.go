@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -111,20 +112,13 @@ func killAtRandom(t *testing.T, url, job string) {
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), jobToDo+"="+job, jobDatabase+"="+url)
 	process.Stderr = os.Stderr
-	output, err := process.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	output := must.Have(process.StdoutPipe())(t)
+	must.Do(t, process.Start())
 	lines := bufio.NewScanner(output)
 	for n := 1 + rand.IntN(5); n > 0 && lines.Scan(); n-- {
 	}
 	time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond) // anywhere in what it is doing
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Process.Kill())
 	process.Wait()
 }
 
@@ -135,9 +129,7 @@ func eventLog(t *testing.T, pool *pgxpool.Pool, threadID string) string {
 	err := pool.QueryRow(context.Background(), `
 		select coalesce(md5(string_agg(seq || run_id || recorded_at || payload::text, ',' order by seq)), '')
 		from agui.event where thread_key = agui.thread_key('', $1)`, threadID).Scan(&digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return digest
 }
 
@@ -164,9 +156,7 @@ func TestReadsGoOnAfterKills(t *testing.T) {
 				call := beginCompaction(t, how.language, address, 512, new(atomic.Int64))
 				waitForHanging(t, pool)
 				if how.kill == "process" {
-					if err := call.process.Kill(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, call.process.Kill())
 				}
 				// A job that learns why its session ended tries the thread once more.
 				wait.For(t, "the call ends", func() bool {

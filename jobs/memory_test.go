@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -176,10 +177,7 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 			for _, statement := range []string{
 				`call agui.compact()`, `call agui.repack(older_than => '0')`, `select agui.verify('t')`, `select agui.rebuild_snapshots('t')`,
 			} {
-				connection, err := pgx.Connect(t.Context(), url)
-				if err != nil {
-					t.Fatal(err)
-				}
+				connection := must.Have(pgx.Connect(t.Context(), url))(t)
 				stop := memory.WatchSessions(func() []int { return []int{int(connection.PgConn().PID())} })
 				if _, err := connection.Exec(t.Context(), statement); err != nil {
 					t.Errorf("%s: %v", statement, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -111,10 +112,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 				}
 				testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 minute' where thread_key = agui.thread_key('', 'poison')`)
 
-				limited, err := url.Parse(address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				limited := must.Have(url.Parse(address))(t)
 				query := limited.Query()
 				query.Set("statement_timeout", callTime)
 				limited.RawQuery = query.Encode()
@@ -172,9 +170,7 @@ func TestTwentyThreadsBehindAPoison(t *testing.T) {
 func ownServer(t *testing.T) (address string) {
 	t.Helper()
 	address = testdb.Server(t, nil).URL("postgres")
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), address))
 	return address
 }
 
@@ -183,10 +179,7 @@ func beginCompaction(t *testing.T, how, address string, megabytes int, peak *ato
 	t.Helper()
 	call := &compactCall{ended: make(chan error, 1)}
 	if how == "SQL" {
-		connection, err := pgx.Connect(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(pgx.Connect(t.Context(), address))(t)
 		go func() {
 			_, err := connection.Exec(context.Background(), `call agui.compact()`)
 			connection.Close(context.Background())
@@ -196,9 +189,7 @@ func beginCompaction(t *testing.T, how, address string, megabytes int, peak *ato
 	}
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), jobToDo+"=compact-alone", jobDatabase+"="+address, fmt.Sprintf("GOMEMLIMIT=%dMiB", megabytes*3/4))
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Start())
 	call.process = process.Process
 	go func() {
 		ended := make(chan error, 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -35,9 +36,7 @@ var projections = map[string]func(*pgxpool.Pool) error{
 
 func mustProject(t *testing.T, pool *pgxpool.Pool, project func(*pgxpool.Pool) error) {
 	t.Helper()
-	if err := project(pool); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, project(pool))
 }
 
 // projectAll calls the job until all that ended has facts: a transaction in progress in any database of the server holds it back.
@@ -128,16 +127,12 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 			status, run_no as no, coalesce(parent_no, 0) as parent_no, started_at as started, ended_at as ended, '' as error_code, '' as error_message,
 			(select input from agui.input where input.thread_key = run.thread_key and input.run_no = run.run_no)::json as input
 		from agui.run join agui.thread using (thread_key) where status <> 'running' order by thread_id, run_no`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r *factRun, err error) {
 		r = &factRun{calls: map[string]*factCall{}}
 		return r, row.Scan(&r.Thread, &r.ID, &r.Parent, &r.Status, &r.No, &r.ParentNo, &r.Started, &r.Ended, &r.ErrorCode, &r.ErrorMessage, &r.Input)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	byNo := map[string]*factRun{}
 	duration := func(d time.Duration) string {
 		return testdb.Ask[string](t, pool, `select $1::interval::text`, d)
@@ -148,18 +143,14 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 	for _, r := range runs {
 		byNo[fmt.Sprint(r.Thread, "/", r.No)] = r
 		rows, err := pool.Query(t.Context(), `select recorded_at, payload from agui.event where thread_id = $1 and run_id = $2 order by seq`, r.Thread, r.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		r.Events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e factEvent, err error) {
 			if err := row.Scan(&e.At, &e.Payload); err != nil {
 				return e, err
 			}
 			return e, json.Unmarshal(e.Payload, &e)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		call := func(id string) *factCall {
 			if r.calls[id] == nil {
 				r.calls[id] = &factCall{}
@@ -320,9 +311,7 @@ func factsOfLog(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 				Content           json.RawMessage
 			}
 		}
-		if err := json.Unmarshal(input, &given); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(input, &given))
 		earlier := func(a, b time.Time) time.Time {
 			if b.Before(a) {
 				return b
@@ -455,16 +444,10 @@ func appendFactRun(t *testing.T, random *rand.Rand, store *pgagui.Store, thread,
 	for chunk := range slices.Chunk(events, 1+random.IntN(6)) {
 		var raw []json.RawMessage
 		for _, event := range chunk {
-			text, err := json.Marshal(event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Have(json.Marshal(event))(t)
 			raw = append(raw, text)
 		}
-		last, err := store.Append(t.Context(), ref, raw, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		last := must.Have(store.Append(t.Context(), ref, raw, options))(t)
 		options.Input, options.AfterSeq = nil, &last
 	}
 	if !ends {
@@ -552,9 +535,7 @@ func TestFactsWaitForTransactionsInProgress(t *testing.T) {
 	mustProject(t, pool, projections["SQL"])
 	for _, commits := range []bool{true, false} {
 		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		slow := fmt.Sprint("slow ", commits)
 		testdb.Exec(t, tx, `select agui.append($1, 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]')`, slow)
 		appendRun(t, store, fmt.Sprint("fast ", commits), "r", "")
@@ -564,9 +545,7 @@ func TestFactsWaitForTransactionsInProgress(t *testing.T) {
 		} else {
 			err = tx.Rollback(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		projectAll(t, pool, projections["Go"])
 	}
 	if n := count(t, pool, `select count(*) from agui.run_fact where events is not null`); n != 3 {
@@ -770,10 +749,7 @@ func TestFactsGoWithTheThread(t *testing.T) {
 // damageOf are the problems of a thread that are no notes.
 func damageOf(t *testing.T, store *pgagui.Store, thread string) (found []string) {
 	t.Helper()
-	problems, err := store.Maintenance().Verify(t.Context(), thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := must.Have(store.Maintenance().Verify(t.Context(), thread))(t)
 	for _, problem := range problems {
 		if problem.Severity == pgagui.Damage {
 			found = append(found, problem.RunID+": "+problem.Problem)
@@ -859,13 +835,9 @@ func TestAnErasureWaitsForAStepInProgress(t *testing.T) {
 	testdb.Exec(t, gate, `select pg_advisory_xact_lock(1)`)
 	step := inBackground(t, pool, `select public.project_slowly()`)
 	erased := inBackground(t, pool, `select agui.erase('`+last+`')`)
-	if err := gate.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, gate.Rollback(t.Context()))
 	for _, ended := range []chan error{step, erased} {
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-ended)
 	}
 	if n := count(t, pool, `select count(*) from agui_internal.projection where agui.thread_key('', $1) in (thread_key, scan_key)`, last); n != 0 {
 		t.Error("the projection names the erased thread")
@@ -877,19 +849,12 @@ func TestAMappingWaitsForAStepInProgress(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.append('t', 'r', '[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED","metadata":{"usage":{"prompt":7}}}]')`)
-	step, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	step := must.Have(pool.Begin(t.Context()))(t)
 	defer func() { _ = step.Rollback(context.Background()) }()
 	testdb.Exec(t, step, `select agui_internal.project_step()`)
 	mapped := inBackground(t, pool, `select agui.map_usage('{metadata,usage}', '{"inputTokens":"prompt"}')`)
-	if err := step.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-mapped; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, step.Commit(t.Context()))
+	must.Do(t, <-mapped)
 	testdb.Exec(t, pool, `call agui.project()`)
 	if tokens := count(t, pool, `select coalesce(sum(input_tokens), 0) from agui.usage_fact`); tokens != 7 {
 		t.Errorf("%d tokens by the mapping, want 7", tokens)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -51,9 +52,7 @@ func damage(t *testing.T, pool *pgxpool.Pool, statement string) {
 		_, err := tx.Exec(t.Context(), statement)
 		return errors.Join(allowed, err)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // What the log has lost ends no job and holds up no other run: not those of other branches either.
@@ -154,9 +153,7 @@ func TestDamageInTheMiddleOfARunIsNoticed(t *testing.T) {
 				log := `select string_agg(batch::text, ';' order by first_seq) from agui.batch where run_no = 2`
 				damage(t, pool, test.damage)
 				var before, after string
-				if err := pool.QueryRow(t.Context(), log).Scan(&before); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pool.QueryRow(t.Context(), log).Scan(&before))
 				if err := job(pool); err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %v, want %q", err, test.want)
 				}
@@ -304,10 +301,7 @@ func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 			for thread := range 4 {
 				appendInBatches(t, store, fmt.Sprint("t", thread), "r1", "", 2, message("m", 3)...)
 			}
-			tx, err := pool.Begin(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.Begin(ctx))(t)
 			defer tx.Rollback(ctx)
 			// Behind the end: it holds the row of the run, the thread's lock and its place in lists.
 			testdb.Exec(t, tx, `select agui.append('t2', 'r1', '[{"type":"RUN_ERROR","message":"late"}]')`)
@@ -335,9 +329,7 @@ func TestJobsGoOnBesideAnOpenTransaction(t *testing.T) {
 			if n := count(t, pool, `select count(*) from agui.thread`); n != 1 {
 				t.Errorf("%d threads are left, want the one that is held", n)
 			}
-			if err := tx.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Commit(ctx))
 			if err := compactions[how](pool); err != nil || waitingRuns(t, pool) != 0 {
 				t.Errorf("afterwards: error %v, %d runs wait", err, waitingRuns(t, pool))
 			}
@@ -373,10 +365,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 					return new;
 				end';
 				create trigger wait before insert on agui.snapshot for each row execute function wait()`)
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.Begin(t.Context()))(t)
 			defer tx.Rollback(t.Context())
 			testdb.Exec(t, tx, `select pg_advisory_xact_lock(4711)`)
 			ended := make(chan error, 1)
@@ -388,12 +377,8 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 				t.Fatal(err)
 			}
 			tx.Rollback(t.Context())
-			if err := <-ended; err != nil {
-				t.Fatal(err)
-			}
-			if err := compact(pool); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-ended)
+			must.Do(t, compact(pool))
 			if n := count(t, pool, `select n from agui.run`); n != 8 {
 				t.Errorf("the run has %d events, want 8", n)
 			}
@@ -603,10 +588,7 @@ func TestWhatAShortRunCosts(t *testing.T) {
 	for thread := range runs {
 		appendRun(t, store, fmt.Sprint("t", thread), "r1", "", message("m", 3)...)
 	}
-	connection, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(t.Context(), address))(t)
 	for _, statement := range []string{`set track_functions = 'all'`, `call agui.compact()`, `select pg_stat_force_next_flush()`} {
 		testdb.Exec(t, connection, statement)
 	}
@@ -656,10 +638,7 @@ func TestRoundTripsOfAThread(t *testing.T) {
 	counter := &roundTrips{}
 	config := pool.Config()
 	config.ConnConfig.Tracer = counter
-	counted, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	counted := must.Have(pgxpool.NewWithConfig(t.Context(), config))(t)
 	defer counted.Close()
 	for _, step := range []struct {
 		run  string
@@ -688,9 +667,7 @@ func TestErrorsThatARetryMayCureKeepNoReads(t *testing.T) {
 	pool := testdb.Pool(t)
 	kindOf := func(code string) (kind string) {
 		t.Helper()
-		if err := pool.QueryRow(t.Context(), `select agui_internal.failure_kind($1)`, code).Scan(&kind); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pool.QueryRow(t.Context(), `select agui_internal.failure_kind($1)`, code).Scan(&kind))
 		return kind
 	}
 	for _, failure := range protocol.Errors().States {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -35,17 +36,12 @@ var reapings = map[string]func(*pgxpool.Pool) error{
 
 func mustEndWell(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func mustReap(t *testing.T, pool *pgxpool.Pool, options jobs.ReapOptions) jobs.Reaped {
 	t.Helper()
-	done, err := jobs.Reap(t.Context(), pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Have(jobs.Reap(t.Context(), pool, options))(t)
 	return done
 }
 
@@ -94,9 +90,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			for _, store := range []*pgagui.Store{store, other} {
 				var closing []string
 				for event, err := range store.Events(ctx, "silent", pgagui.EventsOptions{AfterSeq: 6}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					closing = append(closing, string(event.JSON))
 				}
 				want := []string{
@@ -151,10 +145,7 @@ func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 			for n := range 3 {
 				appendSilent(t, pool, "", fmt.Sprint("t", n))
 			}
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.Begin(t.Context()))(t)
 			defer tx.Rollback(context.Background())
 			if _, err := pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "t1", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
 				t.Fatal(err)
@@ -163,9 +154,7 @@ func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 			if left := inProgress(t, pool); left != 1 {
 				t.Errorf("%d runs are left, want the one that is being written to", left)
 			}
-			if err := tx.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Rollback(t.Context()))
 			mustEndWell(t, reap(pool))
 			if left := inProgress(t, pool); left != 0 {
 				t.Errorf("%d runs are left once its writer has given up", left)
@@ -225,9 +214,7 @@ func TestReapersSideBySideCloseEachRunOnce(t *testing.T) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, group.Wait())
 	if closed[0]+closed[1]+closed[2] != runs {
 		t.Errorf("%d runs were closed, each says so of %v", runs, closed)
 	}
@@ -328,9 +315,7 @@ func TestAReaperThatDiesLeavesItsRunForLast(t *testing.T) {
 	for name, die := range map[string]func(t *testing.T, url string, pool *pgxpool.Pool){
 		"SQL, time limit": func(t *testing.T, url string, pool *pgxpool.Pool) {
 			connection, err := pool.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer connection.Release()
 			defer connection.Conn().Close(t.Context())
 			if _, err = connection.Exec(t.Context(), `set statement_timeout = '3s'`); err == nil {
@@ -355,13 +340,9 @@ func TestAReaperThatDiesLeavesItsRunForLast(t *testing.T) {
 			process := exec.Command(os.Args[0])
 			process.Env = append(os.Environ(), jobToDo+"=reap", jobDatabase+"="+url)
 			process.Stderr = os.Stderr
-			if err := process.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, process.Start())
 			waitForHanging(t, pool)
-			if err := process.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, process.Process.Kill())
 			process.Wait()
 			killHanging(t, pool)
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -91,16 +92,11 @@ func TestRepackedEventsComeBackAsTheyWere(t *testing.T) {
 
 func readEvents(t *testing.T, store *pgagui.Store, threadID string) string {
 	t.Helper()
-	runs, err := store.Runs(context.Background(), threadID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Have(store.Runs(context.Background(), threadID))(t)
 	text := ""
 	for _, run := range runs {
 		for event, err := range store.Events(context.Background(), threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			text += fmt.Sprintln(event.Seq, event.RunID, event.RecordedAt.UnixMicro(), string(event.JSON))
 		}
 	}
@@ -126,9 +122,7 @@ func TestLongRunsAreRepackedInPieces(t *testing.T) {
 		joined  int
 	}
 	err := pool.QueryRow(ctx, `select next_seq, joined from agui_internal.repack_run(agui.thread_key('','t'), 1)`).Scan(&first.nextSeq, &first.joined)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if first.nextSeq == nil || *first.nextSeq < 50_000 || *first.nextSeq > 60_000 {
 		t.Errorf("the first piece ends before seq %v, want a bounded piece of the 60,002 events", first.nextSeq)
 	}
@@ -174,14 +168,10 @@ func TestNobodySeesARepack(t *testing.T) {
 		}
 		close(reads)
 	}()
-	if err := <-reads; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-reads)
 	for range 10 {
 		repackers["Go"](t, pool)
-		if err := errors.Join(<-reads, <-reads); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(<-reads, <-reads))
 		// Apart again, as they were appended.
 		if _, err := pool.Exec(ctx, `
 			select agui_internal.allow_log_change(true);
@@ -207,9 +197,7 @@ func TestAnAppendThatCannotSeeTheRepackFails(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendInBatches(t, store, "t", "r", "", 1, message("m", 5)...)
 	tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer tx.Rollback(ctx)
 	testdb.Exec(t, tx, `select count(*) from agui.batch`)
 	repackers["Go"](t, pool)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -112,9 +113,7 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 				{Scope: "short", Action: jobs.RetainNothing, OlderThan: "30 days"},
 				{Scope: "other", Action: jobs.RetainNothing, OlderThan: "1 second"},
 			} {
-				if err := jobs.SetRetention(t.Context(), pool, rule); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, jobs.SetRetention(t.Context(), pool, rule))
 			}
 			if rules, err := jobs.RetentionRules(t.Context(), pool); err != nil || len(rules) != 7 || rules[1].OlderThan != "" || rules[0].OlderThan != "90 days" {
 				t.Errorf("rules: %+v, %v", rules, err)
@@ -229,10 +228,7 @@ func TestRetentionSeesWhatComesBeforeIt(t *testing.T) {
 			importOld(t, pool, "", "t", 400, finished)
 			testdb.Exec(t, pool, `select agui.set_retention('erase', '1 year')`)
 			// The transaction has not ended when the job comes to the thread.
-			tx, err := pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tx := must.Have(pool.Begin(t.Context()))(t)
 			defer tx.Rollback(context.Background())
 			testdb.Exec(t, tx, between)
 			holdsThread := name != "another rule"
@@ -242,9 +238,7 @@ func TestRetentionSeesWhatComesBeforeIt(t *testing.T) {
 				}
 				testdb.Exec(t, pool, `call agui.apply_retention()`)
 			}
-			if err := tx.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Commit(t.Context()))
 			if n := count(t, pool, `select agui_internal.retain_thread(agui.thread_key('', 't'), 'erase')::int`); n != 0 {
 				t.Error("it was erased by a plan that does not hold any more")
 			}
@@ -262,10 +256,7 @@ func TestAHoldComesBeforeAnErasureThatWaits(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	importOld(t, pool, "", "t", 1, finished)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(pool.Begin(t.Context()))(t)
 	defer tx.Rollback(context.Background())
 	testdb.Exec(t, tx, `select agui.set_hold('t', 'a reason')`)
 	ended := make(chan error, 1)
@@ -277,9 +268,7 @@ func TestAHoldComesBeforeAnErasureThatWaits(t *testing.T) {
 		return count(t, pool, `select count(*) from pg_locks where not granted and database is not distinct from (select oid from pg_database where datname = current_database())
 			or not granted and locktype = 'transactionid'`) > 0
 	})
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(t.Context()))
 	if err := <-ended; !errors.Is(err, pgagui.ErrThreadHeld) {
 		t.Errorf("the erasure: %v", err)
 	}
@@ -306,10 +295,7 @@ func TestRetentionKeepsTenantsApart(t *testing.T) {
 	testdb.Exec(t, pool, `select agui.map_tenant($1, 'a')`, role)
 	testdb.Exec(t, pool, `select agui.set_retention('erase', '1 year'), agui.set_retention('erase', '2 years', 'b')`)
 
-	of, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := must.Have(url.Parse(address))(t)
 	query := of.Query()
 	query.Set("options", "-crole="+role)
 	of.RawQuery = query.Encode()

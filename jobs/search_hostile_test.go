@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -15,19 +16,12 @@ func TestSearchKeepsWhatAnotherBranchSays(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	say := func(run, parent string, afterSeq *int64, events string) int64 {
 		t.Helper()
 		var raw []json.RawMessage
-		if err := json.Unmarshal([]byte(events), &raw); err != nil {
-			t.Fatal(err)
-		}
-		seq, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, raw, pgagui.AppendOptions{ParentRunID: parent, AfterSeq: afterSeq})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(events), &raw))
+		seq := must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, raw, pgagui.AppendOptions{ParentRunID: parent, AfterSeq: afterSeq}))(t)
 		return seq
 	}
 	say("root", "", nil, `[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`)
@@ -36,10 +30,7 @@ func TestSearchKeepsWhatAnotherBranchSays(t *testing.T) {
 	projectAll(t, pool, projections["SQL"])
 	say("first", "root", &last, `[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":" and late"}]`)
 	projectAll(t, pool, projections["SQL"])
-	page, err := store.Search(t.Context(), "early", pgagui.SearchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Have(store.Search(t.Context(), "early", pgagui.SearchOptions{}))(t)
 	var runs []string
 	for _, found := range page.Messages {
 		runs = append(runs, found.RunID)
@@ -57,9 +48,7 @@ func TestSearchRefusesWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	const nobody = "00000000-0000-0000-0000-000000000000"
 	for _, options := range []pgagui.SearchOptions{
 		{Cursor: "1e999 1 " + nobody + " 1"}, {Cursor: "1e-99 1 " + nobody + " 1"}, {Cursor: "1 99999999999999999999 " + nobody + " 1"},
@@ -98,9 +87,7 @@ func TestSearchGoesOnInEachSession(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	var messages []string
 	for i := range 20 {
 		messages = append(messages, `{"role":"user","content":"word`+strings.Repeat(" other", i)+strings.Repeat(" word", i%3)+`"}`)
@@ -110,18 +97,12 @@ func TestSearchGoesOnInEachSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	projectAll(t, pool, projections["SQL"])
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(pool.Begin(t.Context()))(t)
 	defer tx.Rollback(t.Context()) //nolint:errcheck
 	testdb.Exec(t, tx, `set local extra_float_digits = -15`)
 	in, options, found := store.WithTx(tx), pgagui.SearchOptions{Limit: 3}, 0
 	for range 30 {
-		page, err := in.Search(t.Context(), "word", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(in.Search(t.Context(), "word", options))(t)
 		found += len(page.Messages)
 		if options.Cursor = page.Cursor; page.Cursor == "" {
 			break
@@ -137,9 +118,7 @@ func TestSearchMarksOnlyWhatMatches(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	events := []json.RawMessage{
 		json.RawMessage(`{"type":"RUN_STARTED"}`),
 		json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"\u0002forged\u0003 **bold** refund"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`),

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -24,9 +25,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	random := rand.New(rand.NewPCG(4, 5))
 	words := []string{"refund", "order", "late", "tomorrow", "naïve", "日本", "invoice", "thanks"}
 	sentence := func() string {
@@ -63,10 +62,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 				}
 				history = append(history, user)
 				messages := append([]map[string]any{{"id": "sys", "role": "system", "content": "refund everything"}}, history...)
-				input, err := json.Marshal(map[string]any{"threadId": threadID, "runId": runID, "messages": messages})
-				if err != nil {
-					t.Fatal(err)
-				}
+				input := must.Have(json.Marshal(map[string]any{"threadId": threadID, "runId": runID, "messages": messages}))(t)
 				answer, result := sentence(), sentence()
 				note(answerID, "assistant", answer)
 				note(resultID, "tool", result)
@@ -103,10 +99,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 				events = append(events, map[string]any{"type": "RUN_FINISHED"})
 				var raw []json.RawMessage
 				for _, event := range events {
-					encoded, err := json.Marshal(event)
-					if err != nil {
-						t.Fatal(err)
-					}
+					encoded := must.Have(json.Marshal(event))(t)
 					raw = append(raw, encoded)
 				}
 				if _, err := in.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, raw, options); err != nil {
@@ -145,10 +138,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 				options := pgagui.SearchOptions{Role: role, AllScopes: scope == "", Limit: 7}
 				lastRank := float32(100)
 				for {
-					page, err := store.InScope(scope).Search(t.Context(), query, options)
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := must.Have(store.InScope(scope).Search(t.Context(), query, options))(t)
 					for _, found := range page.Messages {
 						var shown strings.Builder
 						marked := false
@@ -204,27 +194,20 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 	}
 	say("t", "r1", `{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"I want two refunds."}]}}`, `{"type":"RUN_FINISHED"}`)
 	found := func(query string) (threads []string) {
-		page, err := store.Search(t.Context(), query, pgagui.SearchOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(store.Search(t.Context(), query, pgagui.SearchOptions{}))(t)
 		for _, message := range page.Messages {
 			threads = append(threads, message.ThreadID+"/"+message.RunID+"/"+message.MessageID)
 		}
 		return threads
 	}
 	for language, want := range map[string]string{"simple": "", "english": "t/r1/u", "pg_catalog.english": "t/r1/u"} {
-		if err := store.EnableSearch(t.Context(), language); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, store.EnableSearch(t.Context(), language))
 		mustProject(t, pool, projections["SQL"]) // what there is, before what changes
 		if got := strings.Join(found("refund"), " "); got != want {
 			t.Errorf("in %s: %q, want %q", language, got, want)
 		}
 	}
-	if err := store.EnableSearch(t.Context(), "english"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "english"))
 	mustProject(t, pool, projections["SQL"])
 	// A change of the run: its texts are read again.
 	last := int64(2)
@@ -290,9 +273,7 @@ func TestSearchRanksTheNewestMatches(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
-	if err := store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, store.EnableSearch(t.Context(), "simple"))
 	for i := range 6 {
 		id := fmt.Sprint("m", i)
 		appendRun(t, store, "t"+id, "r", "", fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"%s","role":"assistant","delta":"%s"}`, id, strings.Repeat("refund ", 6-i)))
@@ -304,10 +285,7 @@ func TestSearchRanksTheNewestMatches(t *testing.T) {
 		t.Helper()
 		options := pgagui.SearchOptions{Limit: 2}
 		for {
-			page, err := store.Search(t.Context(), "refund", options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Have(store.Search(t.Context(), "refund", options))(t)
 			for _, message := range page.Messages {
 				ids = append(ids, message.MessageID)
 				searchedTo = page.SearchedTo

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/internal/webhook"
@@ -141,10 +142,7 @@ func belowHorizon(t *testing.T, pool *pgxpool.Pool) {
 
 func mustSend(t *testing.T, pool *pgxpool.Pool, options jobs.WebhookOptions) jobs.WebhooksSent {
 	t.Helper()
-	done, err := sendWebhooks(t, pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Have(sendWebhooks(t, pool, options))(t)
 	return done
 }
 
@@ -217,9 +215,7 @@ func TestWebhooksSayHowRunsEnded(t *testing.T) {
 	}
 	for _, body := range bodies {
 		var sent map[string]any
-		if err := json.Unmarshal([]byte(body), &sent); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(body), &sent))
 		data := sent["data"].(map[string]any)
 		run := fmt.Sprint(data["threadId"], " ", data["runId"])
 		var at, startedAt, endedAt time.Time
@@ -335,10 +331,7 @@ func TestWebhooksSayThatAQuestionWaitsAgain(t *testing.T) {
 // failures lists what agui.webhook_failures shows.
 func failures(t *testing.T, pool *pgxpool.Pool) (lines []string) {
 	t.Helper()
-	found, err := jobs.WebhookFailures(t.Context(), pool, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Have(jobs.WebhookFailures(t.Context(), pool, "", 0))(t)
 	for _, failure := range found {
 		state := "is retried"
 		if failure.NextAttemptAt.IsZero() {
@@ -638,10 +631,7 @@ func TestKilledSendersLoseNothing(t *testing.T) {
 	t.Parallel()
 	url := testdb.New(t)
 	pool := testdb.Connect(t, url)
-	hold, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hold := must.Have(pool.Begin(t.Context()))(t)
 	defer hold.Rollback(context.Background())
 	isAnswered, isFirst := make(chan error, 10), true
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
@@ -660,27 +650,19 @@ func TestKilledSendersLoseNothing(t *testing.T) {
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), jobToDo+"=webhooks", jobDatabase+"="+url)
 	process.Stderr = os.Stderr
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-isAnswered; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Start())
+	must.Do(t, <-isAnswered)
 	wait.For(t, "the note of the answer", func() bool {
 		return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query ~ 'note_webhook_request'`) == 1
 	})
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Process.Kill())
 	_ = process.Wait()
 	// The server ends the session of the process when it notices, and nothing of its call stays.
 	testdb.Exec(t, pool, `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`)
 	wait.For(t, "the end of the session", func() bool {
 		return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and query ~ 'note_webhook_request' and pid <> pg_backend_pid()`) == 0
 	})
-	if err := hold.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, hold.Rollback(t.Context()))
 	// Not before the lease has passed: the process might be alive.
 	if done, err := jobs.SendWebhooks(t.Context(), pool, toLoopback); err != nil || done.Sent != 0 {
 		t.Errorf("at once: %+v, %v", done, err)
@@ -743,9 +725,7 @@ func TestWorkersShareWebhooks(t *testing.T) {
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, group.Wait())
 	for _, e := range []*endpoint{one, two} {
 		got := e.received()
 		if all := len(got); all != runs || len(slices.Compact(got)) != runs {

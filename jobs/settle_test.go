@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -21,10 +22,7 @@ import (
 
 func settle(t *testing.T, pool *pgxpool.Pool, thread string) (isDone bool) {
 	t.Helper()
-	isDone, err := pgagui.New(pool, nil).Settle(t.Context(), thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	isDone = must.Have(pgagui.New(pool, nil).Settle(t.Context(), thread))(t)
 	return isDone
 }
 
@@ -48,21 +46,14 @@ func TestSettle(t *testing.T) {
 		t.Error("a thread that does not exist has something left to settle")
 	}
 	for _, run := range []string{"1", "2"} {
-		if err := appendText(t.Context(), pool, "t", run, 10); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, appendText(t.Context(), pool, "t", run, 10))
 	}
 	if !settle(t, pool, "t") || count(t, pool, toCompact) != 2 {
 		t.Error("20 KB are settled at once")
 	}
-	if err := appendText(t.Context(), pool, "t", "3", 40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, appendText(t.Context(), pool, "t", "3", 40))
 
-	other, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Have(pool.Begin(t.Context()))(t)
 	defer func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }()
 	if isDone, err := pgagui.New(other, nil).Settle(t.Context(), "t"); err != nil || !isDone {
 		t.Errorf("settle: %t, %v", isDone, err)
@@ -73,9 +64,7 @@ func TestSettle(t *testing.T) {
 	if err := appendText(t.Context(), pool, "t", "4", 1); err != nil {
 		t.Errorf("an append beside it: %v", err)
 	}
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Commit(t.Context()))
 	if n := count(t, pool, toCompact); n != 1 {
 		t.Errorf("%d runs are left, want the one that was appended meanwhile", n)
 	}
@@ -106,9 +95,7 @@ func TestSettleLeavesFailuresToTheJob(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.set_setting('fold_bytes', '65536')`)
-	if err := appendText(t.Context(), pool, "t", "1", 100); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, appendText(t.Context(), pool, "t", "1", 100))
 	_, err := pgagui.New(pool, nil).Settle(t.Context(), "t")
 	if !errors.Is(err, pgagui.ErrFoldLimit) {
 		t.Errorf("settle: %v, want ErrFoldLimit", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/internal/webhook"
@@ -24,9 +25,7 @@ func TestCopiesOfADatabaseSendNoWebhooks(t *testing.T) {
 	server := testdb.Server(t, nil)
 	admin := testdb.Connect(t, server.URL("postgres"))
 	testdb.Exec(t, admin, `create database source`)
-	if err := schema.Up(t.Context(), server.URL("source")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.URL("source")))
 	source := testdb.Connect(t, server.URL("source"))
 	e := addEndpoint(t, source, jobs.Webhook{Name: "e", AllScopes: true}, answering(http.StatusServiceUnavailable))
 	testdb.Exec(t, source, appendForHooks, "t", "r1", finishedRun, "")
@@ -77,12 +76,8 @@ func TestWebhooksGoOnAfterAFailover(t *testing.T) {
 	mustSend(t, r.PrimaryPool, toLoopback)
 	testdb.Exec(t, r.PrimaryPool, appendForHooks, "t", "r2", failedRun, "")
 	wait.For(t, "the standby has the run", func() bool { return count(t, r.StandbyPool, `select count(*) from agui.run where run_id = 'r2'`) == 1 })
-	if err := r.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Primary.Kill())
+	must.Do(t, r.Standby.Promote(t.Context()))
 	mustSend(t, r.StandbyPool, toLoopback)
 	e.expect(t, "run.failed t r2", "run.finished t r1")
 }
@@ -110,10 +105,7 @@ func TestSecretsOfWebhooksAreRotated(t *testing.T) {
 		}
 		var want []string
 		for _, secret := range secrets {
-			signature, err := webhook.Sign(secret, id, time.Unix(at, 0), body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			signature := must.Have(webhook.Sign(secret, id, time.Unix(at, 0), body))(t)
 			want = append(want, signature)
 		}
 		if signatures != strings.Join(want, " ") {

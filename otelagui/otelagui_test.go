@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -49,9 +50,7 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
 		MeterProvider:  sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 
 	compact := jobs.Job{Name: "compact", Work: func(ctx context.Context) (any, error) {
 		return jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 1})
@@ -87,9 +86,7 @@ func TestJobsShowInTracesAndMetrics(t *testing.T) {
 	}
 
 	var collected metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &collected); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Collect(t.Context(), &collected))
 	values := map[string]string{}
 	for _, metric := range collected.ScopeMetrics[0].Metrics {
 		switch data := metric.Data.(type) {
@@ -129,29 +126,18 @@ func TestARecorderShowsInMetrics(t *testing.T) {
 	stored := pgagui.New(testdb.Pool(t), nil).NewRecorder(nil)
 	away := pgagui.New(unreachable{testdb.Pool(t)}, nil).NewRecorder(&pgagui.RecorderConfig{Logger: quiet, CloseTimeout: time.Millisecond})
 	for name, recorder := range map[string]*pgagui.Recorder{"stored": stored, "away": away} {
-		stop, err := otelagui.ObserveRecorder(recorder, options, attribute.String("recorder", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stop := must.Have(otelagui.ObserveRecorder(recorder, options, attribute.String("recorder", name)))(t)
 		defer stop()
 		recording, err := recorder.Begin(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.BeginOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		err = recording.Record(t.Context(), json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := stored.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stored.Close(t.Context()))
 	wait.For(t, "two retries", func() bool { return away.Stats().Retries >= 2 })
 
 	var collected metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &collected); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Collect(t.Context(), &collected))
 	values := map[string]float64{}
 	for _, metric := range collected.ScopeMetrics[0].Metrics {
 		add := func(set attribute.Set, value float64) {
@@ -202,9 +188,7 @@ func TestTheCoreIsFreeOfOpenTelemetry(t *testing.T) {
 	t.Parallel()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/pgagui/pgagui", "github.com/pgagui/pgagui/compaction",
 		"github.com/pgagui/pgagui/db", "github.com/pgagui/pgagui/jobs").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !strings.Contains(string(output), "github.com/jackc/pgx/v5\n") {
 		t.Fatalf("go list -deps: %s", output)
 	}

@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/otelagui"
@@ -39,10 +40,7 @@ func add(t *testing.T, store *pgagui.Store, run pgagui.RunRef, options pgagui.Ap
 	for i, event := range events {
 		list = append(list, json.RawMessage(fmt.Sprintf(`{%s,"timestamp":%d}`, event, noon.Add(time.Duration(i)*time.Second).UnixMilli())))
 	}
-	lastSeq, err := store.Append(t.Context(), run, list, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lastSeq = must.Have(store.Append(t.Context(), run, list, options))(t)
 	return lastSeq
 }
 
@@ -55,10 +53,7 @@ const (
 func send(t *testing.T, traces *otelagui.Traces, after string) (next string) {
 	t.Helper()
 	for {
-		next, err := traces.Send(t.Context(), after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := must.Have(traces.Send(t.Context(), after))(t)
 		if next == after {
 			return next
 		}
@@ -388,10 +383,7 @@ func TestARunBelongsToTheTraceThatItNames(t *testing.T) {
 
 	// A process that has not sent the parent reads it.
 	exporter.Reset()
-	changes, err := store.Changes(t.Context(), pgagui.ChangesOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	changes := must.Have(store.Changes(t.Context(), pgagui.ChangesOptions{}))(t)
 	i := slices.IndexFunc(changes, func(change pgagui.Change) bool { return change.RunID == "by metadata" })
 	send(t, otelagui.NewTraces(store, exporter, otelagui.TracesOptions{}), changes[i].Position)
 	for _, span := range exporter.GetSpans() {
@@ -428,10 +420,7 @@ func TestContentsAreSentIfTheyAreAskedFor(t *testing.T) {
 	events[0] = started
 	add(t, store, pgagui.RunRef{ThreadID: "t", RunID: "beside"}, pgagui.AppendOptions{Input: json.RawMessage(input)}, events...)
 
-	without, err := json.Marshal(sent(t, store, otelagui.TracesOptions{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	without := must.Have(json.Marshal(sent(t, store, otelagui.TracesOptions{})))(t)
 	if strings.Contains(string(without), "secret") || strings.Contains(string(without), "answer") {
 		t.Errorf("contents were sent: %s", without)
 	}

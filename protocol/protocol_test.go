@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/protocol"
@@ -26,18 +27,13 @@ type schema struct {
 func TestTypesAreThoseOfTheReference(t *testing.T) {
 	t.Parallel()
 	list := protocol.Events()
-	core, err := filepath.Abs("../test/oracle/node_modules/@ag-ui/core")
-	if err != nil {
-		t.Fatal(err)
-	}
+	core := must.Have(filepath.Abs("../test/oracle/node_modules/@ag-ui/core"))(t)
 	manifest, err := os.ReadFile(filepath.Join(core, "package.json"))
 	if err != nil {
 		testneeds.Skip(t, testneeds.Node, "the official client is not installed: make oracle-client")
 	}
 	var installed struct{ Name, Version string }
-	if err := json.Unmarshal(manifest, &installed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(manifest, &installed))
 	if name := installed.Name + " " + installed.Version; name != list.Reference {
 		t.Errorf("the list is about %s, but %s is installed", list.Reference, name)
 	}
@@ -46,9 +42,7 @@ func TestTypesAreThoseOfTheReference(t *testing.T) {
 		t.Fatalf("node core.mjs: %v", err)
 	}
 	var reference map[string]map[string]schema
-	if err := json.Unmarshal(output, &reference); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(output, &reference))
 	if len(reference) < 31 {
 		t.Fatalf("%s has only %d types", list.Reference, len(reference))
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -47,9 +48,7 @@ func TestANewTypeIsOneEntry(t *testing.T) {
 	events := filepath.Join(folder, "events.json")
 	testfile.Write(t, events, with)
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	run(t, root, "go", "run", "./protocol/generate", "-events", events, "-out", folder)
 
 	// The generated files stand in place of those of the checkout. One lists what is about no message, one the members, the others have no types.
@@ -74,13 +73,8 @@ func TestANewTypeIsOneEntry(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	overlay := must.Have(json.Marshal(map[string]any{"Replace": replace}))(t)
 	file := filepath.Join(t.TempDir(), "overlay.json")
 	testfile.Write(t, file, overlay)
 	output := run(t, root, "go", "test", "-overlay", file, "-tags", "trial", "-vet", "off", "-count", "1", "-v",

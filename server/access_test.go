@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -35,10 +36,7 @@ func tokens(t *testing.T, entries ...string) (*access.Tokens, []string) {
 	}
 	name := filepath.Join(t.TempDir(), "tokens.yaml")
 	testfile.Write(t, name, []byte(file.String()))
-	loaded, err := access.LoadTokens(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := must.Have(access.LoadTokens(name))(t)
 	return loaded, made
 }
 
@@ -185,17 +183,12 @@ func TestStreamsEndWhenTheirTokenIsWithdrawn(t *testing.T) {
 	}
 	_, other := access.NewToken()
 	write(entry("mine", hash, "admin"), entry("other", other, "read"))
-	loaded, err := access.LoadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loaded := must.Have(access.LoadTokens(file))(t)
 	p := serve(t, testdb.Pool(t), server.Options{Access: loaded, Heartbeat: 20 * time.Millisecond})
 	headers := []string{"Authorization", "Bearer " + token}
 	for _, left := range []string{entry("other", other, "read"), entry("mine", hash, "read")} {
 		write(entry("mine", hash, "admin"))
-		if err := loaded.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, loaded.Reload())
 		p.json(200, "POST", "/append", `{"appends":[{"threadId":"t","runId":"r","events":[{"type":"RUN_STARTED"}],"afterSeq":0}]}`, headers...)
 		reader := p.stream("GET", "/threads/t/events", "", headers...)
 		reader.want("RUN_STARTED")
@@ -221,9 +214,7 @@ func TestStreamsEndWhenTheirTokenIsWithdrawn(t *testing.T) {
 			return testdb.Ask[bool](t, p.db, `select exists (select from agui.run where run_id = $1)`, run)
 		})
 		write(left)
-		if err := loaded.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, loaded.Reload())
 		reader.wantAborted()
 		if status := <-ended; status != 401 {
 			t.Errorf("the stream of the writer: status %d", status)
@@ -246,10 +237,7 @@ func TestARefusedStreamIsAnsweredAtOnce(t *testing.T) {
 		body, writer := io.Pipe()
 		defer writer.Close()
 		go fmt.Fprintln(writer, `{"type":"RUN_STARTED"}`)
-		request, err := http.NewRequestWithContext(t.Context(), "POST", p.URL+refused.path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Have(http.NewRequestWithContext(t.Context(), "POST", p.URL+refused.path, body))(t)
 		request.Header.Set("Content-Type", "application/x-ndjson")
 		request.Header.Set("Authorization", "Bearer "+refused.token)
 		client := &http.Client{Timeout: patience}

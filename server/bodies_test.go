@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -260,10 +261,7 @@ func TestMemoryIsUsedUp(t *testing.T) {
 	body, send := io.Pipe()
 	disconnect := func() { send.CloseWithError(io.ErrUnexpectedEOF) }
 	defer disconnect()
-	request, err := http.NewRequestWithContext(t.Context(), "POST", b.url+"/threads/t/runs/r/events", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(t.Context(), "POST", b.url+"/threads/t/runs/r/events", body))(t)
 	request.Header.Set("Authorization", "Bearer a")
 	request.ContentLength = int64(len(document))
 	gone := make(chan struct{})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server/access"
@@ -41,10 +42,7 @@ func TestReadsOfLargeDocumentsAreBounded(t *testing.T) {
 		"/threads/large/history", "/threads/large/last-events", "/threads/large/session-state", "/threads/large/session-state/key/versions",
 		"/threads/large/checkpoints", "/threads/large/checkpoints/c12/lineage",
 	}
-	document, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Have(document())(t)
 	for _, pattern := range p.server.Patterns() {
 		method, path, _ := strings.Cut(pattern, " ")
 		if method != http.MethodGet {
@@ -92,10 +90,7 @@ func (p *process) readPart(t *testing.T, path string) (text *bytes.Buffer, isStr
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path, nil))(t)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)

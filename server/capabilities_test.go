@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/server"
@@ -45,14 +46,9 @@ func TestCapabilitiesAreThoseOfTheOfficialSchema(t *testing.T) {
 	var listed struct{ Agents []agent }
 	var info struct{ Agents map[string]agent }
 	for path, into := range map[string]any{"/agents": &listed, "/copilotkit/info": &info} {
-		answer, err := http.Get(p.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(http.Get(p.URL + path))(t)
 		defer answer.Body.Close()
-		if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.NewDecoder(answer.Body).Decode(into))
 	}
 	if len(listed.Agents) != 3 || listed.Agents[0].Name != "plain" || listed.Agents[0].Description != "Answers" {
 		t.Fatalf("%+v", listed)
@@ -110,15 +106,9 @@ func TestStreamsAreServerSentEventsOnly(t *testing.T) {
 	const proto = "application/vnd.ag-ui.event+proto"
 	ask := func(method, path string, accept ...string) int {
 		t.Helper()
-		request, err := http.NewRequest(method, p.URL+path, strings.NewReader(`{"threadId":"none","runId":"r","messages":[]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Have(http.NewRequest(method, p.URL+path, strings.NewReader(`{"threadId":"none","runId":"r","messages":[]}`)))(t)
 		request.Header["Accept"] = accept
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(http.DefaultClient.Do(request))(t)
 		answer.Body.Close()
 		return answer.StatusCode
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -193,10 +194,7 @@ func TestStreamsSendHeartbeats(t *testing.T) {
 	called.send(started("thread", "run"))
 	text := make([]byte, 0, 1000)
 	for part := make([]byte, 100); strings.Count(string(text), ": heartbeat\n\n") < 3; {
-		n, err := c.Body.Read(part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Have(c.Body.Read(part))(t)
 		text = append(text, part[:n]...)
 	}
 	called.finish("a1", "x")
@@ -410,10 +408,7 @@ func TestADeviceWithoutTheHistoryResumes(t *testing.T) {
 	for _, event := range device.events {
 		fold.Apply([]byte(event))
 	}
-	restored, err := p.store.Restore(t.Context(), "thread", pgagui.At{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := must.Have(p.store.Restore(t.Context(), "thread", pgagui.At{}))(t)
 	var shown []json.RawMessage
 	for _, message := range fold.Messages() {
 		shown = append(shown, message.JSON())

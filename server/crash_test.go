@@ -24,6 +24,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/server"
@@ -111,10 +112,7 @@ type killed struct {
 
 func startKilled(t *testing.T, kind, config string) *killed {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	k := &killed{t: t, address: listener.Addr().String()}
 	listener.Close()
 	k.config = strings.TrimSpace(kind + " " + k.address + " " + config)
@@ -236,9 +234,7 @@ func (c *crash) open(ctx context.Context, thread string, isPoster bool, lastID *
 func TestKilledServersDatabaseAndAgents(t *testing.T) {
 	database := testdb.Server(t, map[string]string{"max_connections": "200"})
 	url := database.URL("postgres")
-	if err := schema.Up(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), url))
 	pool := testdb.Connect(t, url)
 	testdb.Exec(t, pool, `select agui.set_setting('heartbeat_lease', '3')`)
 	agent := startKilled(t, "agent", "")
@@ -318,9 +314,7 @@ func TestKilledServersDatabaseAndAgents(t *testing.T) {
 	for thread, clients := range received {
 		logged := map[int64]string{}
 		for event, err := range store.Events(t.Context(), thread, pgagui.EventsOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			logged[event.Seq] = string(event.JSON)
 		}
 		ends[typeOf(logged[int64(len(logged))])]++

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/server"
@@ -24,10 +25,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")
 	}
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Have(os.Getwd())(t)
 	folder := filepath.Join(root, "testdata", "description")
 	program := filepath.Join(folder, "venv", "bin", "schemathesis")
 	if _, err := os.Stat(program); err != nil {
@@ -45,13 +43,8 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	token, hash := access.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entry := fmt.Sprintf("- {name: tester, sha256: %s, scope: tenant, rights: [read, write, stop, delete, admin]}\n", hash)
-	if err := os.WriteFile(file, []byte(entry), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := access.LoadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(entry), 0o600))
+	tokens := must.Have(access.LoadTokens(file))(t)
 	p := serve(t, testdb.Pool(t), server.Options{Access: tokens, Agents: []server.Agent{{Name: "assistant", URL: agent.URL}}})
 	// Not asDocumented, which would report what is not as documented and accepted, too. A stream that waits for events would last until
 	// schemathesis stops to read it.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
@@ -34,20 +35,14 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 	}))
 	t.Cleanup(a.Close)
 	p := serve(t, testdb.Pool(t), server.Options{Agents: []server.Agent{{Name: "assistant", URL: a.URL, Description: "Answers"}}})
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Have(document())(t)
 	unseen := map[string]bool{}
 	for _, item := range doc.Paths.Map() {
 		for _, operation := range item.Operations() {
 			unseen[operation.OperationID] = operation.OperationID != "getOpenAPI"
 		}
 	}
-	router, err := documentRouter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	router := must.Have(documentRouter())(t)
 	block := regexp.MustCompile("(?s)```http\n(.*?)```")
 	updated := block.ReplaceAllStringFunc(string(text), func(found string) string {
 		inner := block.FindStringSubmatch(found)[1]

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -264,10 +265,7 @@ func TestWhereAPushedEventGoes(t *testing.T) {
 	p := serve(t, testdb.Pool(t), server.Options{})
 	runOf := func(answer map[string]any) string {
 		t.Helper()
-		page, err := p.store.History(t.Context(), "s", pgagui.HistoryOptions{AfterSeq: int64(answer["seq"].(float64)) - 1, Limit: 1, Raw: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(p.store.History(t.Context(), "s", pgagui.HistoryOptions{AfterSeq: int64(answer["seq"].(float64)) - 1, Limit: 1, Raw: true}))(t)
 		return page.Events[0].RunID
 	}
 	custom := `{"name":"n","value":1}`
@@ -873,10 +871,7 @@ func TestASlowReaderOfTheEventsAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitForStreams(t, registry, 0)
-	answer, err := http.ReadResponse(bufio.NewReader(slow), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.ReadResponse(bufio.NewReader(slow), nil))(t)
 	last, err := lastFrame(answer.Body)
 	if err == nil || last == "" || last == "61" {
 		t.Fatalf("the slow client received all up to %q (%v)", last, err)
@@ -962,10 +957,7 @@ func TestSessionsOfAllDoors(t *testing.T) {
 		if _, err := p.pool().Exec(t.Context(), `select agui.messages($1)`, session); err != nil {
 			t.Error(err)
 		}
-		messages, err := p.store.Messages(t.Context(), session, pgagui.At{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := must.Have(p.store.Messages(t.Context(), session, pgagui.At{}))(t)
 		for _, message := range messages {
 			fmt.Fprintf(&text, "%s\n", message.JSON)
 		}
@@ -983,10 +975,7 @@ func TestSessionsOfAllDoors(t *testing.T) {
 func waitForStreams(t *testing.T, registry *prometheus.Registry, streams float64) {
 	t.Helper()
 	wait.For(t, fmt.Sprint(streams, " open streams"), func() bool {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := must.Have(registry.Gather())(t)
 		for _, family := range families {
 			if family.GetName() == "pgagui_server_streams" {
 				return family.GetMetric()[0].GetGauge().GetValue() == streams

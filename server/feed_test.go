@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -35,9 +36,7 @@ func TestFeed(t *testing.T) {
 		}
 		for decoder := json.NewDecoder(strings.NewReader(string(text))); decoder.More(); {
 			var change pgagui.Change
-			if err := decoder.Decode(&change); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, decoder.Decode(&change))
 			changes = append(changes, change)
 		}
 		return changes
@@ -76,9 +75,7 @@ func TestFeed(t *testing.T) {
 	var frame string
 	next := func() (change pgagui.Change) {
 		frame = stream.event()
-		if err := json.Unmarshal([]byte(frame), &change); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(frame), &change))
 		return change
 	}
 	if first := next(); first.ThreadID != all[1].ThreadID || stream.lastID != first.Position {

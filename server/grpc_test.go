@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -39,20 +40,14 @@ type sessionClient struct {
 // grpc returns a client of a process. headers are name, value, name, value, …
 func (p *process) grpc(headers ...string) *sessionClient {
 	p.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	listener := must.Have(net.Listen("tcp", "127.0.0.1:0"))(p.t)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	service := &http.Server{Handler: p.server, Protocols: protocols, ReadHeaderTimeout: patience}
 	go func() { _ = service.Serve(listener) }()
-	connection, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithInitialWindowSize(64<<10))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	connection := must.Have(grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithInitialWindowSize(64<<10)))(p.t)
 	p.t.Cleanup(func() {
 		connection.Close()
 		service.Close()
@@ -73,18 +68,14 @@ func (c *sessionClient) call(method string, request, answer any) error {
 func (c *sessionClient) pushEvent(session, kind, payload string) *ambientv1.SessionEvent {
 	c.t.Helper()
 	answer := &ambientv1.SessionEvent{}
-	if err := c.call("PushSessionEvent", &ambientv1.PushSessionEventRequest{SessionId: session, EventType: kind, Payload: payload}, answer); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.call("PushSessionEvent", &ambientv1.PushSessionEventRequest{SessionId: session, EventType: kind, Payload: payload}, answer))
 	return answer
 }
 
 func (c *sessionClient) pushMessage(session, kind, payload string) *ambientv1.SessionMessage {
 	c.t.Helper()
 	answer := &ambientv1.SessionMessage{}
-	if err := c.call("PushSessionMessage", &ambientv1.PushSessionMessageRequest{SessionId: session, EventType: kind, Payload: payload}, answer); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, c.call("PushSessionMessage", &ambientv1.PushSessionMessageRequest{SessionId: session, EventType: kind, Payload: payload}, answer))
 	return answer
 }
 
@@ -106,9 +97,7 @@ func (c *sessionClient) watch(session string, afterSeq int64) *watcher {
 	if err == nil {
 		err = stream.CloseSend()
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, err)
 	return &watcher{c.t, stream, cancel}
 }
 
@@ -192,10 +181,7 @@ func TestGRPC(t *testing.T) {
 	}
 	whole := c.watch("s", 0)
 	for range 7 {
-		message, err := whole.receive()
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := must.Have(whole.receive())(t)
 		all = append(all, message)
 	}
 	all = all[1:]
@@ -230,10 +216,7 @@ func TestMessagesOfOneEventByGRPC(t *testing.T) {
 		var last int64
 		seen := map[string]bool{}
 		for range received {
-			message, err := w.receive()
-			if err != nil {
-				t.Fatal(err)
-			}
+			message := must.Have(w.receive())(t)
 			last = max(last, message.Seq)
 			seen[message.Id] = true
 		}
@@ -241,10 +224,7 @@ func TestMessagesOfOneEventByGRPC(t *testing.T) {
 		w = c.watch("s", last)
 		ids = nil
 		for len(seen) < 4 {
-			message, err := w.receive()
-			if err != nil {
-				t.Fatal(err)
-			}
+			message := must.Have(w.receive())(t)
 			seen[message.Id] = true
 			ids = append(ids, message.Id)
 		}
@@ -392,14 +372,8 @@ func TestIdleStreamsStayOpen(t *testing.T) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	client := &http.Client{Transport: &http.Transport{Protocols: protocols}}
-	request, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+c.connection.Target()+sessions+"s/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(t.Context(), "GET", "http://"+c.connection.Target()+sessions+"s/events", nil))(t)
+	answer := must.Have(client.Do(request))(t)
 	defer answer.Body.Close()
 	for n := range 2 {
 		time.Sleep(time.Second)
@@ -467,10 +441,7 @@ func TestGRPCReflection(t *testing.T) {
 		})
 		return stream.Recv()
 	}
-	answer, err := ask(made[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(ask(made[0]))(t)
 	var file descriptorpb.FileDescriptorProto
 	if err := proto.Unmarshal(answer.GetFileDescriptorResponse().GetFileDescriptorProto()[0], &file); err != nil || file.GetService()[0].GetMethod()[0].GetName() != "PushSessionMessage" {
 		t.Errorf("the server describes %v (%v)", &file, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -182,10 +183,7 @@ func serveStore(t *testing.T, store *pgagui.Store, options server.Options) *proc
 	if options.Grace == 0 {
 		options.Grace = 10 * time.Millisecond
 	}
-	handler, err := server.New(store, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Have(server.New(store, options))(t)
 	p := &process{Server: httptest.NewServer(asDocumented(t, handler)), t: t, server: handler, store: store}
 	t.Cleanup(p.shutDown)
 	return p
@@ -214,17 +212,11 @@ var httpClient = func() *http.Client {
 // request sends a request. body may be empty, headers are name, value, name, value, …
 func (p *process) request(method, path, body string, headers ...string) *http.Response {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(p.t.Context(), method, p.URL+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(p.t.Context(), method, p.URL+path, strings.NewReader(body)))(p.t)
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := httpClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	answer := must.Have(httpClient.Do(request))(p.t)
 	p.t.Cleanup(func() { answer.Body.Close() })
 	return answer
 }
@@ -363,9 +355,7 @@ func (c *client) wantAborted() {
 func (p *process) logOf(thread, run string) (events []string) {
 	p.t.Helper()
 	for event, err := range p.store.Events(p.t.Context(), thread, pgagui.EventsOptions{RunID: run, NoLineage: true}) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		events = append(events, string(event.JSON))
 	}
 	return events
@@ -392,10 +382,7 @@ func typeOf(event string) string { return compaction.EventType([]byte(event)) }
 
 func mustRun(t *testing.T, p *process, thread, run string) pgagui.Run {
 	t.Helper()
-	lineage, err := p.store.Lineage(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lineage := must.Have(p.store.Lineage(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}))(t)
 	return lineage[len(lineage)-1]
 }
 

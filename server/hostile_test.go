@@ -14,16 +14,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // dial opens a connection to a server and sends a request by hand.
 func (p *process) dial(request string) net.Conn {
 	p.t.Helper()
-	connection, err := net.Dial("tcp", p.Listener.Addr().String())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	connection := must.Have(net.Dial("tcp", p.Listener.Addr().String()))(p.t)
 	p.t.Cleanup(func() { connection.Close() })
 	if _, err := io.WriteString(connection, request); err != nil {
 		p.t.Fatal(err)
@@ -57,10 +55,7 @@ func TestASlowReaderIsAbortedAndDelaysNobody(t *testing.T) {
 	}
 	// The slow one has read nothing so far. What it gets now breaks off.
 	waitForStreams(t, registry, 0)
-	answer, err := http.ReadResponse(bufio.NewReader(slow), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.ReadResponse(bufio.NewReader(slow), nil))(t)
 	if received, err := io.ReadAll(answer.Body); err == nil || strings.Contains(string(received), "RUN_FINISHED") {
 		t.Errorf("the slow client received %d bytes with a clean end (%v)", len(received), err)
 	}
@@ -74,9 +69,7 @@ func TestHalfClosedAndBrokenConnections(t *testing.T) {
 	// The client has sent all and only listens.
 	half := p.dial(fmt.Sprintf("POST /agent/test/run HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
 	called := a.called(t)
-	if err := half.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, half.(*net.TCPConn).CloseWrite())
 	// The request breaks off in its body: nothing begins.
 	p.dial(fmt.Sprintf("POST /agent/test/run HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body)+10, strings.Replace(body, "thread", "other", 1))).Close()
 	called.finish("a1", "Hi")
@@ -89,9 +82,7 @@ func TestHalfClosedAndBrokenConnections(t *testing.T) {
 	for _, path := range []string{"POST /agent/test/run", "POST /append", "POST /threads/other/runs/run/events", "PUT /threads/other/session-state/key", "POST /copilotkit"} {
 		for _, rest := range []string{"Content-Length: 100\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\nno size\r\n"} {
 			broken := p.dial(path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + rest)
-			if err := broken.(*net.TCPConn).CloseWrite(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, broken.(*net.TCPConn).CloseWrite())
 			answer, err := http.ReadResponse(bufio.NewReader(broken), nil)
 			if err != nil {
 				t.Fatalf("%s %q: %v", path, rest, err)

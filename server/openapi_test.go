@@ -18,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
@@ -91,10 +92,7 @@ var documentRouter = sync.OnceValues(func() (routers.Router, error) {
 // that succeed, and all answers.
 func asDocumented(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
-	router, err := documentRouter()
-	if err != nil {
-		t.Fatal(err)
-	}
+	router := must.Have(documentRouter())(t)
 	options := &openapi3filter.Options{MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		documented := r
@@ -189,10 +187,7 @@ func (w *kept) Write(text []byte) (int, error) {
 // Every endpoint of the server is in openapi.yaml, and every operation there is an endpoint.
 func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Have(document())(t)
 	var documented []string
 	ids := map[string]bool{}
 	for path, item := range doc.Paths.Map() {

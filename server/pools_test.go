@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -33,10 +34,7 @@ func TestTwoPoolsUnderRowSecurity(t *testing.T) {
 		}
 	})
 	as := func(role string) string {
-		parsed, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Have(url.Parse(address))(t)
 		parsed.User = url.UserPassword(role, "secret")
 		return parsed.String()
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -45,10 +46,7 @@ func (b busy) waitForQueue(n float64) {
 // posted is a request that is sent while the test goes on.
 func (p *process) posted(ctx context.Context, body string) <-chan int {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/agent/test/run", strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/agent/test/run", strings.NewReader(body)))(p.t)
 	status := make(chan int, 1)
 	go func() {
 		answer, err := http.DefaultClient.Do(request)
@@ -146,10 +144,7 @@ func TestARunSupersedesTheOneInProgress(t *testing.T) {
 	called.finish("a2", "x")
 	c.rest()
 	first.rest()
-	status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Have(p.store.Status(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}))(t)
 	if status.Status != pgagui.Cancelled || status.StopReason != "superseded by another run" {
 		t.Errorf("r1 is %s, its stop has the reason %q", status.Status, status.StopReason)
 	}
@@ -214,16 +209,11 @@ func TestCallsOfToolsGetResults(t *testing.T) {
 	for i, test := range tests {
 		var name string
 		var want []string
-		if err := errors.Join(json.Unmarshal(test["name"], &name), json.Unmarshal(test["want"], &want)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(json.Unmarshal(test["name"], &name), json.Unmarshal(test["want"], &want)))
 		delete(test, "name")
 		delete(test, "want")
 		test["threadId"], test["runId"] = fmt.Appendf(nil, `"thread-%d"`, i), json.RawMessage(`"r1"`)
-		body, err := json.Marshal(test)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Have(json.Marshal(test))(t)
 		c := p.stream("POST", "/agent/test/run", string(body))
 		called := a.called(t)
 		if got := called.messageIDs(); !slices.Equal(got, want) {

@@ -20,6 +20,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -57,9 +58,7 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 			"other": {Scope: "other", Subject: "other", Rights: access.Admin},
 		},
 	})
-	if err := p.store.EnableSearch(t.Context(), "simple"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.store.EnableSearch(t.Context(), "simple"))
 	handler := asDocumented(t, p.server)
 	others := newCaller(t, handler, "other", rand.New(rand.NewPCG(seed, 1)))
 	others.texts = append(others.texts, secret)
@@ -130,13 +129,8 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 	}
 	for _, scope := range []string{"mine", "other"} {
 		for thread, err := range p.store.InScope(scope).ThreadIDs(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			problems, err := p.store.InScope(scope).Maintenance().Verify(t.Context(), thread)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
+			problems := must.Have(p.store.InScope(scope).Maintenance().Verify(t.Context(), thread))(t)
 			for _, problem := range problems {
 				if problem.Severity == pgagui.Damage {
 					t.Errorf("thread %q: %v", thread, problem)
@@ -155,10 +149,7 @@ type operation struct {
 
 func operationsOfTheDocument(t *testing.T) (operations []operation) {
 	t.Helper()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Have(document())(t)
 	for path, item := range doc.Paths.Map() {
 		for method, one := range item.Operations() {
 			operations = append(operations, operation{one.OperationID, method, path, item, one})
@@ -382,10 +373,7 @@ func (c *caller) value(name string, schema *openapi3.SchemaRef, depth int) any {
 func (c *caller) call(method, path, body string, header http.Header) (status int, answer string) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://server"+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(ctx, method, "http://server"+path, strings.NewReader(body)))(c.t)
 	maps.Copy(request.Header, header)
 	request.Header.Set("Authorization", "Bearer "+c.token)
 	request.RequestURI, request.RemoteAddr = path, "192.0.2.1:1234"

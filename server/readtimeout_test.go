@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -37,9 +38,7 @@ func TestReadsThatTakeTooLong(t *testing.T) {
 				return testdb.Ask[bool](t, pool, `select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
 					and query_start < clock_timestamp() - interval '500 ms')`)
 			})
-			if err := block.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, block.Rollback(t.Context()))
 			if status := <-written; status != 200 {
 				t.Errorf("the write: status %d", status)
 			}

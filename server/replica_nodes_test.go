@@ -13,6 +13,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/internal/buckets"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -44,9 +45,7 @@ func TestReplicasOfNodes(t *testing.T) {
 		for i := n * 1000; ; i++ {
 			name := fmt.Sprint("t", i)
 			var bucket int
-			if err := pools["a"].QueryRow(t.Context(), `select agui.bucket('', $1)`, name).Scan(&bucket); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pools["a"].QueryRow(t.Context(), `select agui.bucket('', $1)`, name).Scan(&bucket))
 			if bucket < buckets.Count/2 == (node == "a") {
 				return name
 			}
@@ -112,10 +111,7 @@ func TestReplicasOfNodes(t *testing.T) {
 	opened := p.stream("GET", "/threads/"+onA+"/events", "")
 	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
 	described := []cluster.Node{{Name: "a", URL: nodes[0].URL}, {Name: "b", URL: nodes[1].URL}}
-	moving, err := cluster.Open(t.Context(), described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	moving := must.Have(cluster.Open(t.Context(), described))(t)
 	defer moving.Close()
 	replicated.Pause(t)
 	if moved, err := moving.MoveThread(t.Context(), "", onA, "b"); err != nil || moved.Threads != 1 {
@@ -136,9 +132,7 @@ func TestReplicasOfNodes(t *testing.T) {
 	opened.rest()
 
 	// Both are lost: the primary of the node answers.
-	if err := replicated.Standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replicated.Standby.Kill())
 	if text := p.lastText(onA); text != "one two" {
 		t.Errorf("without standbys the text is %q", text)
 	}

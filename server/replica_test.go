@@ -21,6 +21,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -124,10 +125,7 @@ func (p *withReplica) metrics(name string) map[string]float64 {
 // metricsOf returns the values of a metric, by its labels.
 func metricsOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Have(registry.Gather())(t)
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -184,10 +182,7 @@ func mustStore(t *testing.T, store *pgagui.Store, thread string, events ...strin
 	for i, event := range events {
 		raw[i] = json.RawMessage(event)
 	}
-	seq, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "run"}, raw, pgagui.AppendOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	seq := must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "run"}, raw, pgagui.AppendOptions{}))(t)
 	return seq
 }
 
@@ -485,10 +480,7 @@ func rowSecurityOnTheReplica(t *testing.T, replicated *testdb.Replicated, _ *wit
 	}
 	authenticator, made := tokens(t, "a admin", "b admin")
 	as := func(address, role string) string {
-		parsed, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Have(url.Parse(address))(t)
 		parsed.User = url.UserPassword(role, "secret")
 		return parsed.String()
 	}
@@ -550,9 +542,7 @@ func aReplicaPromotedByMistake(t *testing.T, replicated *testdb.Replicated, p *w
 	opened.want("RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "TEXT_MESSAGE_START")
 	mustStore(t, p.store, "promoted", content("m", " and"))
 	opened.want("TEXT_MESSAGE_CONTENT")
-	if err := replicated.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replicated.Standby.Promote(t.Context()))
 	p.waitUntilUnused()
 	mustStore(t, pgagui.New(replicated.StandbyPool, nil), "promoted", content("m", " else"), end("m"), finished("promoted", "run"))
 	mustStore(t, p.store, "promoted", content("m", " two"), end("m"))
@@ -682,12 +672,8 @@ func TestFailoverToTheReplica(t *testing.T) {
 	mustStore(t, p.store, "lost", content("m", " lost"), content("m", " too"))
 	ahead := p.stream("GET", "/threads/lost/events", "", "Last-Event-ID", "4") // on the primary
 	ahead.want("TEXT_MESSAGE_CONTENT")
-	if err := replicated.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := replicated.Standby.Promote(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replicated.Primary.Kill())
+	must.Do(t, replicated.Standby.Promote(t.Context()))
 	mu.Lock()
 	primary = replicated.Standby.URL("postgres")
 	mu.Unlock()

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -311,9 +312,7 @@ func TestHistoryKeepsTheBytes(t *testing.T) {
 			AfterSeq json.Number
 			HasMore  bool
 		}
-		if err := json.Unmarshal([]byte(p.text("/threads/t/history?raw=true&limit=2&after_seq="+after)), &page); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(p.text("/threads/t/history?raw=true&limit=2&after_seq="+after)), &page))
 		for _, event := range page.Events {
 			payloads = append(payloads, string(event.Payload))
 		}
@@ -497,9 +496,7 @@ func TestTooManyAppendsAreRefused(t *testing.T) {
 			t.Fatal("no append was refused")
 		}
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(t.Context()))
 	if status := <-waiting; status != 200 {
 		t.Errorf("the append that waited: status %d", status)
 	}
@@ -544,10 +541,7 @@ func TestSlowWritersStopNobody(t *testing.T) {
 		"one": {Scope: "1", Subject: "one", Rights: access.Admin}, "two": {Scope: "2", Subject: "two", Rights: access.Admin},
 	}})
 	for range 3 { // a few bytes of a body
-		connection, err := net.Dial("tcp", strings.TrimPrefix(p.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(net.Dial("tcp", strings.TrimPrefix(p.URL, "http://")))(t)
 		defer connection.Close()
 		fmt.Fprintf(connection, "POST /append HTTP/1.1\r\nHost: server\r\nAuthorization: Bearer one\r\nContent-Length: 1000\r\n\r\n{\"app")
 	}
@@ -580,9 +574,7 @@ func TestSlowWritersStopNobody(t *testing.T) {
 	if status := appendAs("two", "t"); status != 200 {
 		t.Errorf("another identity: status %d", status)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(t.Context()))
 	if status := <-ended; status != 200 {
 		t.Errorf("the append that waited: status %d", status)
 	}
@@ -816,16 +808,10 @@ func TestSlowReadersOfLargeAnswers(t *testing.T) {
 	slow := make([]*http.Response, 0, 5)
 	refused := 0
 	for range 5 {
-		request, err := http.NewRequestWithContext(t.Context(), "GET", p.URL+"/threads/t/conversation", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := must.Have(http.NewRequestWithContext(t.Context(), "GET", p.URL+"/threads/t/conversation", nil))(t)
 		request.Header.Set("Authorization", "Bearer slow")
 		request.Header.Set("Accept-Encoding", "identity")
-		answer, err := narrow.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(narrow.Do(request))(t)
 		if answer.StatusCode == http.StatusServiceUnavailable {
 			refused++
 			if answer.Header.Get("Retry-After") == "" {
@@ -934,10 +920,7 @@ func TestAttachments(t *testing.T) {
 		{"text/plain; charset=utf-8", `inline`, ""},
 	} {
 		answer := p.request("GET", fmt.Sprint("/threads/t/attachments/", n+1), "")
-		data, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Have(io.ReadAll(answer.Body))(t)
 		header := answer.Header
 		if string(data) != want.data || header.Get("Content-Type") != want.mimeType || header.Get("Content-Disposition") != want.disposition ||
 			header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(header.Get("Content-Security-Policy"), "sandbox; default-src 'none'") {
@@ -1009,10 +992,7 @@ func TestLargeAnswersAreCompressed(t *testing.T) {
 	if plain.Header.Get("Content-Encoding") != "" || packed.Header.Get("Content-Encoding") != "gzip" || len(body) > len(want)/10 || packed.Header.Get("ETag") != plain.Header.Get("ETag") {
 		t.Errorf("%d bytes %v for %d bytes %v", len(body), packed.Header, len(want), plain.Header)
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	unpacked := must.Have(gzip.NewReader(bytes.NewReader(body)))(t)
 	if text, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(text, want) {
 		t.Errorf("the answer has %.100s (%v)", text, err)
 	}

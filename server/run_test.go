@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
@@ -343,9 +344,7 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 		return testdb.Ask[bool](t, slow, "select count(*) > 0 from pg_locks where relation = 'agui.batch'::regclass and not granted")
 	})
 	time.Sleep(2 * options.Agents[0].IdleTimeout)
-	if err := slow.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, slow.Commit(t.Context()))
 	if status := p.waitForEnd("thread", "run"); status.Status != pgagui.Finished {
 		t.Errorf("the run is %s", status.Status)
 	}
@@ -355,10 +354,7 @@ func TestAnAgentIsNotIdleWhileTheDatabaseIsSlow(t *testing.T) {
 // arrives on it, as a server does whose timeout for idle connections ends then.
 func TestAnAgentThatClosesIdleConnections(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -584,10 +580,7 @@ func TestRunsAreCountedByTheirStatus(t *testing.T) {
 	}
 	got := map[string]float64{}
 	wait.Until(func() bool {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := must.Have(registry.Gather())(t)
 		clear(got)
 		for _, family := range families {
 			if family.GetName() != "pgagui_server_runs_total" {
@@ -628,10 +621,7 @@ func TestMetrics(t *testing.T) {
 	}
 	got := map[string]float64{}
 	wait.Until(func() bool {
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := must.Have(registry.Gather())(t)
 		got = map[string]float64{}
 		for _, family := range families {
 			for _, metric := range family.GetMetric() {

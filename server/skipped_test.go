@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -87,9 +88,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	var texts [2]string
 	for i, text := range []string{a, b} {
 		var value any
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &value))
 		spelled, _ := json.Marshal(value)
 		texts[i] = string(spelled)
 	}

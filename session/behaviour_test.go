@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -49,7 +50,7 @@ func TestCallersGetAtBehavioursTheSameOneEachTime(t *testing.T) {
 				t.Fatalf("it was made %d times", made.Load())
 			}
 			stores[0].Add("user", "hi")
-			if history := value(session.StateOf[ChatHistory](&s, "History"))(t); history.Messages[0].Text != "hi" {
+			if history := must.Have(session.StateOf[ChatHistory](&s, "History"))(t); history.Messages[0].Text != "hi" {
 				t.Fatal("the state is not that of the behaviour")
 			}
 		})
@@ -68,7 +69,7 @@ func TestWhatAStateSaysOfItsTypeDecides(t *testing.T) {
 	} {
 		s := read(t, `{"threadId":"t","state":`+test.state+`}`)
 		behaviour[MessageStore](t, newAgent(&Client{}, "History"), &s).Add("user", "hi")
-		state := value(s.State(test.key))(t)
+		state := must.Have(s.State(test.key))(t)
 		if !strings.Contains(string(state), `"messages":[{"role":"user","text":"hi"}]`) || len(s.Keys()) != strings.Count(test.state, ":{") {
 			t.Errorf("%s became %s", test.state, written(t, s))
 		}
@@ -197,7 +198,7 @@ func TestBehavioursAreChosenByKey(t *testing.T) {
 	s := read(t, `{"stateBag":{"a":{"$type":"History"},"b":{"$type":"History"},"custom":{"messages":[]}}}`)
 	stores := map[MessageStore]bool{}
 	for _, key := range []string{"a", "b", "custom", "new", "History", "a"} {
-		store := value(session.BehaviourAt[MessageStore](ctx, &s, key))(t)
+		store := must.Have(session.BehaviourAt[MessageStore](ctx, &s, key))(t)
 		if !stores[store] {
 			store.Add("user", key)
 		}
@@ -231,7 +232,7 @@ func TestAFactoryThatFailsIsTriedAgain(t *testing.T) {
 		t.Fatal("a factory that failed left a state")
 	}
 	behaviour[MessageStore](t, ctx, &s)
-	wantText(t, string(value(s.State("History"))(t)), `{"$type":"History","messages":null}`)
+	wantText(t, string(must.Have(s.State("History"))(t)), `{"$type":"History","messages":null}`)
 }
 
 func TestAFactoryThatPanicsLetsOthersTry(t *testing.T) {
@@ -351,7 +352,7 @@ func TestWhoWaitsForABehaviourCanGiveUp(t *testing.T) {
 	}
 	wantText(t, written(t, s), `{"threadId":"t","runId":null,"state":{},"versions":{}}`) // nor does writing wait
 	close(goOn)
-	must(t, <-made)
+	must.Do(t, <-made)
 }
 
 func TestAStateThatIsSetWhileItsBehaviourIsMadeCounts(t *testing.T) {
@@ -361,19 +362,19 @@ func TestAStateThatIsSetWhileItsBehaviourIsMadeCounts(t *testing.T) {
 	var roles []string
 	session.Register(registry, "History", func(_ context.Context, history *ChatHistory) (MessageStore, error) {
 		if roles = append(roles, history.Messages[0].Role); len(roles) == 1 {
-			must(t, s.SetState("History", json.RawMessage(`{"messages":[{"role":"new"}]}`)))
+			must.Do(t, s.SetState("History", json.RawMessage(`{"messages":[{"role":"new"}]}`)))
 		}
 		return &historyStore{history, nil}, nil
 	})
 	behaviour[MessageStore](t, session.WithRegistry(context.Background(), registry), &s).Add("user", "hi")
 	wantText(t, strings.Join(roles, " "), "old new")
-	wantText(t, string(value(s.State("History"))(t)), `{"messages":[{"role":"new"},{"role":"user","text":"hi"}]}`)
+	wantText(t, string(must.Have(s.State("History"))(t)), `{"messages":[{"role":"new"},{"role":"user","text":"hi"}]}`)
 }
 
 func TestAStateIsOfOneType(t *testing.T) {
 	t.Parallel()
 	s := read(t, `{"threadId":"t","state":{"History":{"messages":[]}}}`)
-	history := value(session.StateOf[ChatHistory](&s, "History"))(t)
+	history := must.Have(session.StateOf[ChatHistory](&s, "History"))(t)
 	ctx := newAgent(&Client{}, "History")
 	behaviour[MessageStore](t, ctx, &s).Add("user", "hi")
 	if len(history.Messages) != 1 {
@@ -382,9 +383,9 @@ func TestAStateIsOfOneType(t *testing.T) {
 	if _, err := session.StateOf[TodoList](&s, "History"); !errors.Is(err, session.ErrInvalidState) {
 		t.Fatal(err)
 	}
-	todos := value(session.StateOf[TodoList](&s, "todos"))(t)
+	todos := must.Have(session.StateOf[TodoList](&s, "todos"))(t)
 	todos.Items = append(todos.Items, Todo{ID: 1})
-	wantText(t, string(value(s.State("todos"))(t)), `{"items":[{"id":1,"done":false}]}`)
+	wantText(t, string(must.Have(s.State("todos"))(t)), `{"items":[{"id":1,"done":false}]}`)
 	if _, err := session.BehaviourAt[MessageStore](ctx, &s, "todos"); !errors.Is(err, session.ErrInvalidState) {
 		t.Fatal(err)
 	}
@@ -451,7 +452,7 @@ func TestBehavioursThatSerialiseThemselves(t *testing.T) {
 	s := session.New("t")
 	store := behaviour[*oldStore](t, ctx, &s)
 	store.lines = append(store.lines, "a")
-	wantText(t, string(value(s.State("OldStore"))(t)), `{"$type":"OldStore","lines":["a"]}`)
+	wantText(t, string(must.Have(s.State("OldStore"))(t)), `{"$type":"OldStore","lines":["a"]}`)
 
 	const text = `{"threadId":"t","state":{"x":{"$type":"OldStore", "lines":[ "a" ], "kept":1.0}}}`
 	s = read(t, text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -47,8 +48,8 @@ func TestCBORIsNativeWhereItCanBe(t *testing.T) {
 		`{ }`:            "262('{ }')",
 	} {
 		s := session.New("t")
-		must(t, s.SetState("k", json.RawMessage(text)))
-		got := value(notation.Diagnose(value(cbor.Marshal(s))(t)))(t)
+		must.Do(t, s.SetState("k", json.RawMessage(text)))
+		got := must.Have(notation.Diagnose(must.Have(cbor.Marshal(s))(t)))(t)
 		wantText(t, got, `{"threadId": "t", "runId": null, "state": {"k": `+want+`}, "versions": {}}`)
 	}
 }
@@ -69,7 +70,7 @@ func TestDeepAndLongValuesPassTheLimitsOfDecoders(t *testing.T) {
 	} {
 		text := `{"stateBag":{"k":` + state + `}}`
 		var again []session.Session
-		must(t, cbor.Unmarshal(value(cbor.Marshal([]session.Session{read(t, text)}))(t), &again))
+		must.Do(t, cbor.Unmarshal(must.Have(cbor.Marshal([]session.Session{read(t, text)}))(t), &again))
 		wantText(t, written(t, again[0]), text)
 	}
 }
@@ -96,14 +97,14 @@ func TestCBOROfOthersIsRead(t *testing.T) {
 		{"d9010644" + "5b20315d", "[ 1]"},              // embedded JSON
 		{"d90106" + "5f42" + "5b3141" + "5dff", "[1]"}, // in two pieces
 	} {
-		data := value(hex.DecodeString("a1" + "687374617465426167" + "a1" + "616b" + state.data))(t)
+		data := must.Have(hex.DecodeString("a1" + "687374617465426167" + "a1" + "616b" + state.data))(t)
 		var s session.Session
 		err := cbor.Unmarshal(data, &s)
 		switch {
 		case state.want == "" && !errors.Is(err, session.ErrNotCBOR):
 			t.Errorf("%s: %v", state.data, err)
 		case state.want != "":
-			must(t, err)
+			must.Do(t, err)
 			wantText(t, written(t, s), `{"stateBag":{"k":`+state.want+`}}`)
 		}
 	}
@@ -114,7 +115,7 @@ func TestSizeOfCBOR(t *testing.T) {
 	for _, name := range shapes {
 		text := golden(t, name)
 		for form, text := range map[string][]byte{"as it is": text, "compact": compact(t, text)} {
-			data := value(cbor.Marshal(read(t, string(text))))(t)
+			data := must.Have(cbor.Marshal(read(t, string(text))))(t)
 			t.Logf("%s, %s: %d bytes of JSON, %d of CBOR (%+.1f %%)", name, form, len(text), len(data), 100*(float64(len(data))/float64(len(text))-1))
 			if len(data) > len(text)+8 {
 				t.Errorf("%s, %s: %d bytes of JSON became %d of CBOR", name, form, len(text), len(data))
@@ -125,7 +126,7 @@ func TestSizeOfCBOR(t *testing.T) {
 
 func FuzzCBOR(f *testing.F) {
 	for _, name := range shapes {
-		f.Add(value(cbor.Marshal(read(f, string(golden(f, name)))))(f))
+		f.Add(must.Have(cbor.Marshal(read(f, string(golden(f, name)))))(f))
 	}
 	f.Add([]byte("\xbf\x68stateBag\xbf\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -135,7 +136,7 @@ func FuzzCBOR(f *testing.F) {
 		}
 		text := written(t, s)
 		var again session.Session
-		must(t, again.UnmarshalCBOR(value(s.MarshalCBOR())(t)))
+		must.Do(t, again.UnmarshalCBOR(must.Have(s.MarshalCBOR())(t)))
 		wantText(t, written(t, again), text)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -24,7 +25,7 @@ func TestCheckpointsSayWhoTheyAreAndWhomTheyFollow(t *testing.T) {
 		"langgraph_state.json": {ThreadID: "t-7", ID: "c-2", ParentID: "c-1"},
 	} {
 		document := golden(t, name)
-		got := value(session.ReadCheckpoint(document))(t)
+		got := must.Have(session.ReadCheckpoint(document))(t)
 		wantBytes(t, got.Document, document)
 		if got.Document = nil; fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -48,7 +49,7 @@ func TestParentsComeFirst(t *testing.T) {
 		}
 		tree = append(tree, c)
 	}
-	inOrder := value(session.ParentsFirst(tree))(t)
+	inOrder := must.Have(session.ParentsFirst(tree))(t)
 	shuffled := slices.Clone(tree)
 	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	for i, c := range inOrder {
@@ -59,7 +60,7 @@ func TestParentsComeFirst(t *testing.T) {
 	reversed := slices.Clone(tree)
 	slices.Reverse(reversed)
 	for _, list := range [][]session.Checkpoint{shuffled, reversed} {
-		ordered := value(session.ParentsFirst(list))(t)
+		ordered := must.Have(session.ParentsFirst(list))(t)
 		if len(ordered) != len(tree) {
 			t.Fatalf("%d of %d checkpoints", len(ordered), len(tree))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -21,10 +22,10 @@ func TestGeneratedSessionsComeBackByteForByte(t *testing.T) {
 			t.Fatalf("seed %d: the generator is wrong: %s", seed, text)
 		}
 		var s session.Session
-		must(t, s.UnmarshalJSON([]byte(text))) // json.Unmarshal takes the white space around it off
+		must.Do(t, s.UnmarshalJSON([]byte(text))) // json.Unmarshal takes the white space around it off
 		wantText(t, written(t, s), text)
 		var again session.Session
-		must(t, cbor.Unmarshal(value(cbor.Marshal(s))(t), &again))
+		must.Do(t, cbor.Unmarshal(must.Have(cbor.Marshal(s))(t), &again))
 		wantText(t, written(t, again), text)
 	}
 }
@@ -56,7 +57,7 @@ func TestGeneratedChangesAreReadBack(t *testing.T) {
 				`"one":{"text":"t","u":1.50}`, `"one":null`)
 		}) + `}}}`
 		s := read(t, document)
-		changed := value(session.StateOf[state](&s, "k"))(t)
+		changed := must.Have(session.StateOf[state](&s, "k"))(t)
 		for range g.IntN(4) {
 			switch g.IntN(7) {
 			case 0:
@@ -83,9 +84,9 @@ func TestGeneratedChangesAreReadBack(t *testing.T) {
 			State struct{ K state }
 		}
 		text := written(t, s)
-		must(t, json.Unmarshal([]byte(text), &back))
+		must.Do(t, json.Unmarshal([]byte(text), &back))
 		// An empty list and no list are written alike.
-		got, want := value(json.Marshal(back.State.K))(t), value(json.Marshal(changed))(t)
+		got, want := must.Have(json.Marshal(back.State.K))(t), must.Have(json.Marshal(changed))(t)
 		if string(got) != string(want) {
 			t.Fatalf("seed %d: %s was written as %s\nwhich reads %s, want %s", seed, document, text, got, want)
 		}
@@ -108,7 +109,7 @@ func FuzzSession(f *testing.F) {
 		}
 		wantText(t, written(t, s), string(text))
 		var again session.Session
-		must(t, cbor.Unmarshal(value(cbor.Marshal(s))(t), &again))
+		must.Do(t, cbor.Unmarshal(must.Have(cbor.Marshal(s))(t), &again))
 		wantText(t, written(t, again), string(text))
 		if !reflect.DeepEqual(again.Keys(), s.Keys()) {
 			t.Fatal(again.Keys(), s.Keys())

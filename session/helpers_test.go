@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -77,41 +78,25 @@ func newAgent(client *Client, history string) context.Context {
 
 func behaviour[T any](t testing.TB, ctx context.Context, s *session.Session) T {
 	t.Helper()
-	return value(session.Behaviour[T](ctx, s))(t)
-}
-
-// value takes a result that must not fail: value(f())(t).
-func value[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		must(t, err)
-		return v
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	return must.Have(session.Behaviour[T](ctx, s))(t)
 }
 
 func golden(t testing.TB, name string) []byte {
 	t.Helper()
-	return value(os.ReadFile(filepath.Join("testdata", name)))(t)
+	return must.Have(os.ReadFile(filepath.Join("testdata", name)))(t)
 }
 
 func read(t testing.TB, text string) session.Session {
 	t.Helper()
 	var s session.Session
-	must(t, json.Unmarshal([]byte(text), &s))
+	must.Do(t, json.Unmarshal([]byte(text), &s))
 	return s
 }
 
 // written is the session byte for byte; json.Marshal would make it compact.
 func written(t testing.TB, s session.Session) string {
 	t.Helper()
-	return string(value(s.MarshalJSON())(t))
+	return string(must.Have(s.MarshalJSON())(t))
 }
 
 func wantBytes(t testing.TB, got, want []byte) {

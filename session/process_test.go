@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -63,12 +64,12 @@ func TestASessionGoesOnInANewProcess(t *testing.T) {
 		t.Run(shape.file, func(t *testing.T) {
 			t.Parallel()
 			text := golden(t, shape.file)
-			agent := exec.CommandContext(t.Context(), value(os.Executable())(t))
+			agent := exec.CommandContext(t.Context(), must.Have(os.Executable())(t))
 			agent.Env = append(os.Environ(), asAgent+"="+shape.history)
 			agent.Stdin = bytes.NewReader(text)
 			agent.Stderr = os.Stderr
 			want := strings.Replace(string(text), shape.from, shape.to, 1)
-			wantText(t, string(value(agent.Output())(t)), want)
+			wantText(t, string(must.Have(agent.Output())(t)), want)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/session"
 )
 
@@ -22,11 +23,11 @@ func TestCustomBehavioursSurviveSerialisation(t *testing.T) {
 	t.Parallel()
 	first := session.New("thread-1")
 	behaviour[MessageStore](t, newAgent(&Client{"first"}, "History"), &first).Add("user", "hi")
-	text := value(json.Marshal(first))(t)
+	text := must.Have(json.Marshal(first))(t)
 	wantText(t, string(text), `{"threadId":"thread-1","runId":null,"state":{"History":{"$type":"History","messages":[{"role":"user","text":"hi"}]}},"versions":{}}`)
 
 	var second session.Session
-	must(t, json.Unmarshal(text, &second))
+	must.Do(t, json.Unmarshal(text, &second))
 	client := &Client{"second"}
 	store := behaviour[MessageStore](t, newAgent(client, "History"), &second)
 	if store.Client() != client {
@@ -34,7 +35,7 @@ func TestCustomBehavioursSurviveSerialisation(t *testing.T) {
 	}
 	store.Add("assistant", "hello again")
 	wantText(t, written(t, second), strings.Replace(string(text), `"hi"}`, `"hi"},{"role":"assistant","text":"hello again"}`, 1))
-	wantBytes(t, value(json.Marshal(first))(t), text)
+	wantBytes(t, must.Have(json.Marshal(first))(t), text)
 }
 
 // Driver B of the decision record.
@@ -63,7 +64,7 @@ func TestStandardSerialisationIsEnough(t *testing.T) {
 	} {
 		t.Run(format.name, func(t *testing.T) {
 			var again inbox
-			must(t, format.unmarshal(value(format.marshal(box))(t), &again))
+			must.Do(t, format.unmarshal(must.Have(format.marshal(box))(t), &again))
 			for i, name := range shapes {
 				for _, s := range []session.Session{again.Open[i], *again.ByKey[name]} {
 					got, want := []byte(written(t, s)), golden(t, name)
@@ -82,13 +83,13 @@ func TestSessionsAreWrittenAsTheyWereRead(t *testing.T) {
 	for _, name := range shapes {
 		text := golden(t, name)
 		var s session.Session
-		must(t, json.Unmarshal(text, &s))
+		must.Do(t, json.Unmarshal(text, &s))
 		wantText(t, written(t, s), string(text))
 
 		// Nor does a state change that is in use, as long as nobody changes it.
 		for _, key := range s.Keys() {
 			if strings.Contains(strings.ToLower(key), "memory") {
-				value(session.StateOf[ChatHistory](&s, key))(t)
+				must.Have(session.StateOf[ChatHistory](&s, key))(t)
 			}
 		}
 		wantText(t, written(t, s), string(text))
@@ -158,8 +159,8 @@ func TestANewSessionIsOnlyItsID(t *testing.T) {
 	const text = `{"threadId":"t","runId":null,"state":{},"versions":{}}`
 	literal := session.Session{ID: "t"}
 	for _, s := range []*session.Session{new(session.New("t")), &literal} {
-		wantText(t, string(value(json.Marshal(s))(t)), text)
-		must(t, s.SetState("k", json.RawMessage(`{ "a": 1.0 }`)))
+		wantText(t, string(must.Have(json.Marshal(s))(t)), text)
+		must.Do(t, s.SetState("k", json.RawMessage(`{ "a": 1.0 }`)))
 		wantText(t, written(t, *s), `{"threadId":"t","runId":null,"state":{"k":{ "a": 1.0 }},"versions":{}}`)
 	}
 }
@@ -188,7 +189,7 @@ func TestCopiesShareStatesButNotFields(t *testing.T) {
 	// Nor does a literal that was copied before it was used.
 	literal := session.Session{ID: "t"}
 	other := literal
-	must(t, literal.SetState("k", json.RawMessage("1")))
+	must.Do(t, literal.SetState("k", json.RawMessage("1")))
 	if other.Keys() != nil {
 		t.Fatal("unused literals share their states")
 	}
@@ -200,12 +201,12 @@ func TestStatesAreReachedByKeyInOrder(t *testing.T) {
 	if keys := s.Keys(); !slices.Equal(keys, []string{"a", "b"}) {
 		t.Fatal(keys)
 	}
-	wantText(t, string(value(s.State("b"))(t)), "2.50")
-	if state := value(s.State("missing"))(t); state != nil {
+	wantText(t, string(must.Have(s.State("b"))(t)), "2.50")
+	if state := must.Have(s.State("missing"))(t); state != nil {
 		t.Fatalf("%s", state)
 	}
-	must(t, s.SetState("a", json.RawMessage(`[]`)))
-	must(t, s.SetState("new\n", json.RawMessage(`"\ud83d"`)))
+	must.Do(t, s.SetState("a", json.RawMessage(`[]`)))
+	must.Do(t, s.SetState("new\n", json.RawMessage(`"\ud83d"`)))
 	s.RemoveState("b")
 	wantText(t, written(t, s), `{"threadId":"t","state":{ "a" : [],"new\n":"\ud83d"}}`)
 	if err := s.SetState("a", json.RawMessage(`{`)); !errors.Is(err, session.ErrInvalidState) {
@@ -218,10 +219,10 @@ func TestAStateThatIsSetHasANewBehaviour(t *testing.T) {
 	ctx := newAgent(&Client{}, pythonHistory)
 	s := read(t, `{"threadId":"t","state":{"in_memory":{"messages":[]}}}`)
 	old := behaviour[MessageStore](t, ctx, &s)
-	must(t, s.SetState("in_memory", json.RawMessage(`{"messages":[{"role":"user"}]}`)))
+	must.Do(t, s.SetState("in_memory", json.RawMessage(`{"messages":[{"role":"user"}]}`)))
 	old.Add("user", "to nobody")
 	behaviour[MessageStore](t, ctx, &s).Add("assistant", "yes")
-	wantText(t, string(value(s.State("in_memory"))(t)), `{"messages":[{"role":"user"},{"role":"assistant","text":"yes"}]}`)
+	wantText(t, string(must.Have(s.State("in_memory"))(t)), `{"messages":[{"role":"user"},{"role":"assistant","text":"yes"}]}`)
 	s.RemoveState("in_memory")
 	wantText(t, written(t, s), `{"threadId":"t","state":{}}`)
 }
@@ -254,7 +255,7 @@ func TestStatesThatAreNullOrMissingAreNone(t *testing.T) {
 	} {
 		s := read(t, text)
 		wantText(t, written(t, s), text)
-		must(t, s.SetState("k", json.RawMessage("1")))
+		must.Do(t, s.SetState("k", json.RawMessage("1")))
 		wantText(t, written(t, s), with)
 	}
 }
@@ -274,7 +275,7 @@ func TestASessionIsReadFromBytesThatAreUsedAgain(t *testing.T) {
 	s := read(t, string(text))
 	var reused session.Session
 	buffer := slices.Clone(text)
-	must(t, reused.UnmarshalJSON(buffer))
+	must.Do(t, reused.UnmarshalJSON(buffer))
 	for i := range buffer {
 		buffer[i] = 'x'
 	}
@@ -283,8 +284,8 @@ func TestASessionIsReadFromBytesThatAreUsedAgain(t *testing.T) {
 
 func TestGoldenDocumentsAreValid(t *testing.T) {
 	t.Parallel()
-	for _, path := range value(filepath.Glob("testdata/*.json"))(t) {
-		if text := value(os.ReadFile(path))(t); !json.Valid(text) {
+	for _, path := range must.Have(filepath.Glob("testdata/*.json"))(t) {
+		if text := must.Have(os.ReadFile(path))(t); !json.Valid(text) {
 			t.Errorf("%s is no JSON", path)
 		}
 	}
@@ -300,6 +301,6 @@ func marshalPlainly(v any) ([]byte, error) {
 
 func compact(t testing.TB, text []byte) []byte {
 	var out bytes.Buffer
-	must(t, json.Compact(&out, text))
+	must.Do(t, json.Compact(&out, text))
 	return out.Bytes()
 }

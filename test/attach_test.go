@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -73,9 +74,7 @@ func TestAttachingInTheMiddleOfARunLosesNothing(t *testing.T) {
 					mustAppend(t, store, thread, "live", rest[:next])
 					rest = rest[next:]
 				}
-				if err := group.Wait(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, group.Wait())
 
 				whole := append(slices.Clone(past), live...)
 				problem := differences(foldInGo(t, attached), foldInGo(t, whole))
@@ -134,10 +133,7 @@ func TestAttachedInSQLAtAnyEvent(t *testing.T) {
 				var told []string
 				for _, shape := range []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape, pgagui.EventsShape} {
 					cut := 1 + random.Int64N(int64(len(log)))
-					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: cut}, Shape: shape})
-					if err != nil {
-						t.Fatal(err)
-					}
+					answer := must.Have(store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: cut}, Shape: shape}))(t)
 					if answer.Position.Seq != cut || answer.Position.RecordedAt.IsZero() {
 						t.Fatalf("attached at %d: %+v", cut, answer.Position)
 					}
@@ -227,10 +223,7 @@ func TestAttachedWhereIDsAreTakenUp(t *testing.T) {
 		mustAppend(t, store, name, "past", past)
 		cut := 1 + len(events.before)
 		mustAppend(t, store, name, "live", live[:cut])
-		answer, err := store.Attach(t.Context(), name, pgagui.AttachOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(store.Attach(t.Context(), name, pgagui.AttachOptions{}))(t)
 		log, attached := append(past, live...), append(answer.Events, live[cut:]...)
 		answers := client.fold(t, log, attached)
 		switch want, got := answers[0], answers[1]; {
@@ -263,9 +256,7 @@ func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 				var log []json.RawMessage
 				var seqs []int64
 				for event, err := range store.Events(t.Context(), thread, pgagui.EventsOptions{}) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					log, seqs = append(log, event.JSON), append(seqs, event.Seq)
 				}
 				// What a list of messages brings that is new comes last, a tool's result too.
@@ -280,10 +271,7 @@ func TestAClientThatComesBackHasEachMessageOnce(t *testing.T) {
 				for range 5 {
 					cut := 1 + random.IntN(len(log))
 					seen := random.IntN(cut + 1)
-					answer, err := store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: seqs[cut-1]}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					answer := must.Have(store.Attach(t.Context(), thread, pgagui.AttachOptions{At: pgagui.At{Seq: seqs[cut-1]}}))(t)
 					got := foldInGo(t, slices.Concat(log[:seen], answer.Events, log[cut:]))
 					if !slices.Equal(inAnyOrder(got), inAnyOrder(want)) || canonical(got.State) != canonical(want.State) {
 						t.Errorf("thread %s, attached at event %d of %d with %d seen: %s\n%s", thread, cut, len(log), seen, differences(got, want), lines(answer.Events))
@@ -317,10 +305,7 @@ func TestAttachingIsOfOneMoment(t *testing.T) {
 	})
 	for seen := int64(0); seen < 300; {
 		for _, shape := range []compaction.Shape{pgagui.EventsShape, compaction.SnapshotShape, compaction.StreamShape} {
-			answer, err := store.Attach(t.Context(), "t", pgagui.AttachOptions{Shape: shape})
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Have(store.Attach(t.Context(), "t", pgagui.AttachOptions{Shape: shape}))(t)
 			text := 0
 			for _, message := range foldInGo(t, answer.Events).Messages {
 				text += strings.Count(string(message), "x")
@@ -332,9 +317,7 @@ func TestAttachingIsOfOneMoment(t *testing.T) {
 		}
 	}
 	close(stop)
-	if err := writer.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writer.Wait())
 }
 
 func TestAttachingToWhatIsNotThere(t *testing.T) {
@@ -396,10 +379,7 @@ func TestAttachingAtARunAndAtAPoint(t *testing.T) {
 		{pgagui.AttachOptions{At: pgagui.At{Time: time.Now().Add(time.Hour), Seq: 1000}}, "r4", pgagui.Running, 10, []int64{1, 2, 3, 7, 8, 9, 10}},
 	} {
 		test.options.Shape = pgagui.EventsShape
-		answer, err := store.Attach(t.Context(), "t", test.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(store.Attach(t.Context(), "t", test.options))(t)
 		var want []string
 		for _, event := range eventsOf(t, pool, "t") {
 			if slices.Contains(test.seqs, event.Seq) {

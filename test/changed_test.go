@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -82,16 +83,12 @@ func changedIn(t *testing.T, pool *pgxpool.Pool) map[string]int64 {
 	transactions := map[string]int64{}
 	rows, err := pool.Query(context.Background(), `
 		select thread_id || '/' || run_id, changed_in::text::bigint from agui.run join agui.thread using (thread_key)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var run string
 		var transaction int64
-		if err := rows.Scan(&run, &transaction); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&run, &transaction))
 		transactions[run] = transaction
 	}
 	if rows.Err() != nil {
@@ -125,9 +122,7 @@ func TestFrequentUpdatesAreHOT(t *testing.T) {
 		counts := func() (updates, hot int64) {
 			err := tx.QueryRow(t.Context(), `
 				select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where schemaname = 'agui' and relname = $1`, update.table).Scan(&updates, &hot)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return updates, hot
 		}
 		updatesBefore, hotBefore := counts()
@@ -136,8 +131,6 @@ func TestFrequentUpdatesAreHOT(t *testing.T) {
 		if updates -= updatesBefore; updates != 1 || hot-hotBefore != 1 {
 			t.Errorf("%s updates agui.%s %d times, %d of them HOT; want 1", update.statement, update.table, updates, hot-hotBefore)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback(t.Context()))
 	}
 }

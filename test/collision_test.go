@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -60,9 +61,7 @@ func TestACollisionOfThreadKeysIsRefusedEverywhere(t *testing.T) {
 		select proname, proargnames[: pronargs - pronargdefaults]
 		from pg_proc
 		where pronamespace = 'agui'::regnamespace and 'thread_id' = any (proargnames[: pronargs])`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var name string
 	var arguments []string
 	if _, err := pgx.ForEachRow(rows, []any{&name, &arguments}, func() error {

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -379,9 +380,7 @@ func checkReplay(t *testing.T, pool *pgxpool.Pool, client *oracle, scope, thread
 	t.Helper()
 	document := testdb.Ask[json.RawMessage](t, pool, `select agui.restore($1, $2, scope => $3)`, thread, run, scope)
 	var restored meaning
-	if err := json.Unmarshal(document, &restored); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(document, &restored))
 	for _, shape := range []string{"snapshot", "stream"} {
 		events := testdb.Ask[[]string](t, pool, `select array(select event::text from agui.replay($1, $2, shape => $3, scope => $4) as event)`, thread, run, shape, scope)
 		replayed := client.fold(t, toMessages(events))[0]

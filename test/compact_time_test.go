@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -113,9 +114,7 @@ func TestACallThatRunsOutOfTimeIsGoneOnFrom(t *testing.T) {
 				if n > 0 && calls%4 == 0 {
 					check(fmt.Sprint(calls+1, " calls"))
 				}
-				if err := pool.QueryRow(ctx, `select exists (select from agui.run where log_bytes is null)`).Scan(&waits); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pool.QueryRow(ctx, `select exists (select from agui.run where log_bytes is null)`).Scan(&waits))
 			}
 			check("all calls")
 			if partials == 0 {

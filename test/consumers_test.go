@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -40,9 +41,7 @@ func (c copied) read(t *testing.T, consumer pgagui.Consumer) error {
 func (c copied) readUntil(t *testing.T, consumer pgagui.Consumer, what string) {
 	t.Helper()
 	wait.For(t, what, func() bool {
-		if err := c.read(t, consumer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.read(t, consumer))
 		_, has := c[what]
 		return has
 	})
@@ -58,9 +57,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 	}
 	server := testdb.Server(t, nil)
 	source := testdb.Connect(t, server.URL("postgres"))
-	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.URL("postgres")))
 	burn(source)
 	testdb.Exec(t, source, `select agui.append('kept', 'r', '`+oneRun+`'), agui.append('gone', 'r', '`+oneRun+`')`)
 	testdb.Exec(t, source, `select agui.add_webhook('hook', 'https://example.com')`)
@@ -94,9 +91,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 			if err := got.read(t, consumer); !errors.Is(err, pgagui.ErrOtherHistory) || len(got) > 0 {
 				t.Fatalf("%v, %v; want ErrOtherHistory", got, err)
 			}
-			if err := consumer.Move(t.Context(), ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, consumer.Move(t.Context(), ""))
 			got.readUntil(t, consumer, "kept 3")
 			if len(got) != 3 || got["kept 1"] != before["kept 1"] {
 				t.Errorf("%v, want the events of what is kept, which has the id that it had", got)
@@ -122,9 +117,7 @@ func TestConsumersBeginAgainInARestoredDatabase(t *testing.T) {
 func TestPreparedTransactionsHoldChanges(t *testing.T) {
 	t.Parallel()
 	server := testdb.Server(t, map[string]string{"max_prepared_transactions": "2"})
-	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.URL("postgres")))
 	pool := testdb.Connect(t, server.URL("postgres"))
 	consumer := pgagui.New(pool, nil).Consumer("copy")
 	testdb.Exec(t, pool, `select agui.append('first', 'r', '`+oneRun+`'), agui.append('erased', 'r', '`+oneRun+`')`)
@@ -133,9 +126,7 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 	got.readUntil(t, consumer, "erased 3")
 	wait.For(t, "the end of the first reading", func() bool {
 		testdb.Exec(t, pool, `select agui.append('more', gen_random_uuid()::text, '`+oneRun+`')`)
-		if err := got.read(t, consumer); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, got.read(t, consumer))
 		return testdb.Ask[bool](t, pool, `select position like '% changed %' from agui.consumer`)
 	})
 	erased := "erased " + got["erased 3"]
@@ -144,12 +135,8 @@ func TestPreparedTransactionsHoldChanges(t *testing.T) {
 		testdb.Exec(t, pool, fmt.Sprintf(`select agui.append('after %s', 'r', '%s')`, is.run, oneRun))
 		for _, crashed := range []bool{false, true} {
 			if crashed {
-				if err := server.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				if err := server.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, server.Kill())
+				must.Do(t, server.Restart(t.Context()))
 				pool.Reset()
 			}
 			had := len(got)

@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/legacysession"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -54,10 +55,7 @@ func TestToolCallsSayHowFarTheyAre(t *testing.T) {
 	}
 	check := func(when string, at pgagui.At, afterSeq int64, want ...summary) {
 		t.Helper()
-		calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{At: at, AfterSeq: afterSeq})
-		if err != nil {
-			t.Fatal(err)
-		}
+		calls := must.Have(store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{At: at, AfterSeq: afterSeq}))(t)
 		var got []summary
 		for _, call := range calls {
 			got = append(got, summary{call.ID, call.Arguments, string(call.ArgumentsJSON), string(call.Result), call.RunID, call.FirstSeq, call.LastSeq, call.Status})
@@ -77,10 +75,7 @@ func TestToolCallsSayHowFarTheyAre(t *testing.T) {
 	check("back in time", pgagui.At{Seq: 7}, 0, summary{"ended", `{"q":"a\u0000"}`, `{"q":"a\u0000"}`, "", "r1", 3, 7, pgagui.ToolCallStreaming}, open)
 	check("those that began behind a seq", pgagui.At{}, 5, ask, chunks)
 
-	calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Have(store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{}))(t)
 	if got, want := calls[0].StartedAt, time.UnixMilli(1767261600500); !got.Equal(want) {
 		t.Errorf("started at %s, want %s as the event says", got, want)
 	}
@@ -118,10 +113,7 @@ func TestToolCallOfAnAbandonedRunIsCutOff(t *testing.T) {
 		{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"x"}
 		{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\"a"}`))
 	testdb.Exec(t, pool, "select agui.abandon('t', 'r')")
-	calls, err := store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	calls := must.Have(store.ToolCalls(t.Context(), "t", pgagui.ToolCallsOptions{}))(t)
 	if len(calls) != 1 || calls[0].Status != pgagui.ToolCallCutOff || calls[0].EndedAt.IsZero() {
 		t.Errorf("got %+v", calls)
 	}
@@ -166,22 +158,10 @@ func TestToolCallsActivitiesAndMessagesAgreeWithTheConversation(t *testing.T) {
 // disagreement compares what is told of a conversation with its messages and with the log.
 func disagreement(t *testing.T, store *pgagui.Store, thread string, at pgagui.At, log []json.RawMessage) string {
 	t.Helper()
-	messages, err := store.Messages(t.Context(), thread, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := store.ToolCalls(t.Context(), thread, pgagui.ToolCallsOptions{At: at})
-	if err != nil {
-		t.Fatal(err)
-	}
-	activities, err := store.Activities(t.Context(), thread, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{At: at})
-	if err != nil {
-		t.Fatal(err)
-	}
+	messages := must.Have(store.Messages(t.Context(), thread, at))(t)
+	calls := must.Have(store.ToolCalls(t.Context(), thread, pgagui.ToolCallsOptions{At: at}))(t)
+	activities := must.Have(store.Activities(t.Context(), thread, at))(t)
+	told := must.Have(store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{At: at}))(t)
 
 	var wantCalls, wantActivities []string
 	wantTold := map[string]int{}
@@ -305,19 +285,13 @@ user {"content":"go on"}
 user {"content":""}
 `
 	read := func(thread string) (text string, messages []pgagui.SessionMessage) {
-		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages = must.Have(store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{}))(t)
 		for _, message := range messages {
 			text += message.Type + " " + string(message.JSON) + "\n"
 		}
 		return text, messages
 	}
-	lastSeq, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "old", RunPrefix: "run-", Messages: session})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lastSeq := must.Have(legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "old", RunPrefix: "run-", Messages: session}))(t)
 	got, messages := read("old")
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -339,10 +313,7 @@ user {"content":""}
 	// What comes out goes in again.
 	var exported []json.RawMessage
 	for _, message := range messages {
-		row, err := json.Marshal(message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		row := must.Have(json.Marshal(message))(t)
 		exported = append(exported, row)
 	}
 	if _, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "copy", RunPrefix: "run-", Messages: exported}); err != nil {
@@ -358,9 +329,7 @@ user {"content":""}
 	if client := startOracle(t, "--verify"); client != nil {
 		var stream []json.RawMessage
 		for event, err := range store.Events(t.Context(), "old", pgagui.EventsOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			stream = append(stream, event.JSON)
 		}
 		if answer := client.fold(t, stream)[0]; answer.Error != "" || !answer.Verified {
@@ -408,10 +377,7 @@ func TestOddSessionsBecomeRuns(t *testing.T) {
 				t.Fatalf("%v\n%s", err, lines(session))
 			}
 		}
-		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := must.Have(store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{}))(t)
 		var got []string
 		for _, message := range messages {
 			got = append(got, message.Type)
@@ -463,10 +429,7 @@ func TestActivitiesAtAnySeq(t *testing.T) {
 		{pgagui.At{RunID: "r1"}, `search SEARCH {"sources": [{"name": "Reddit", "status": "complete"}]} r1 2-3`},
 		{pgagui.At{}, `search SEARCH {"sources": [{"name": "Reddit", "status": "complete"}]} r1 2-3, plan PLAN {"tasks":[]} r2 6-6`},
 	} {
-		activities, err := store.Activities(t.Context(), "t", moment.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		activities := must.Have(store.Activities(t.Context(), "t", moment.at))(t)
 		var got []string
 		for _, activity := range activities {
 			got = append(got, fmt.Sprintf("%s %s %s %s %d-%d",
@@ -492,13 +455,8 @@ func TestMessagesOfARunThatBeginsWithAnotherEvent(t *testing.T) {
 		_, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, []json.RawMessage{json.RawMessage(first)}, pgagui.AppendOptions{
 			AfterSeq: new(int64(0)), Input: json.RawMessage(`{"messages":[{"id":"u1","role":"user","content":"Hi"}]}`),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		messages, err := store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		messages := must.Have(store.SessionMessages(t.Context(), thread, pgagui.SessionMessagesOptions{}))(t)
 		var got []string
 		for _, message := range messages {
 			got = append(got, message.Type+" "+string(message.JSON))

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -333,9 +334,7 @@ func TestEraseLooksAtEachThreadAFewTimes(t *testing.T) {
 			} else {
 				_, err = pool.Exec(t.Context(), erase)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			// To find it, for its last event, to check that it has none since, to count and to delete.
 			if n := scans("batch") - before; n < threads || n > 8*threads {
 				t.Errorf("to erase %d threads, their log was looked up %d times", threads, n)
@@ -467,9 +466,7 @@ func TestEventsInGoBeginWithTheirPlace(t *testing.T) {
 		read()
 		events := 0
 		for _, err := range store.Events(t.Context(), "chain", c.options) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			events++
 		}
 		if rows := read(); events != c.events || rows > int64(c.rows) {
@@ -679,10 +676,7 @@ func TestChangesOfAQuietScopeCostLittle(t *testing.T) {
 	place := ""
 	read := func() (runs []string) {
 		t.Helper()
-		changes, err := store.InScope("quiet").Changes(t.Context(), pgagui.ChangesOptions{After: place})
-		if err != nil {
-			t.Fatal(err)
-		}
+		changes := must.Have(store.InScope("quiet").Changes(t.Context(), pgagui.ChangesOptions{After: place}))(t)
 		for _, change := range changes {
 			runs, place = append(runs, change.RunID), change.Position
 		}

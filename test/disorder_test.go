@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -179,9 +180,7 @@ func meaningAt(t *testing.T, runs map[string]*disorderlyRun, id string, seq int6
 			}
 			fold.Apply(event)
 		}
-		if err := fold.EndRun(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fold.EndRun())
 	}
 	return meaningOf(t, fold)
 }
@@ -280,10 +279,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 		if random.IntN(2) == 0 {
 			at.Seq = max(int64(random.Uint64N(uint64(logEnd)))+1, runs[id].seqs[0])
 		}
-		restored, err := store.Restore(ctx, thread, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		restored := must.Have(store.Restore(ctx, thread, at))(t)
 		if at.Seq == 0 {
 			at.Seq = logEnd
 		}
@@ -293,10 +289,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			t.Errorf("%s, %s at seq %d: %s", thread, id, at.Seq, difference)
 		}
 		shape := []compaction.Shape{compaction.SnapshotShape, compaction.StreamShape}[random.IntN(2)]
-		attached, err := store.Attach(ctx, thread, pgagui.AttachOptions{At: at, Shape: shape})
-		if err != nil {
-			t.Fatal(err)
-		}
+		attached := must.Have(store.Attach(ctx, thread, pgagui.AttachOptions{At: at, Shape: shape}))(t)
 		difference := differences(foldInGo(t, attached.Events), want)
 		if difference != "" && shape == compaction.SnapshotShape && isContinued(runs, id) { // a question that is answered is not repeated
 			answered := want
@@ -338,10 +331,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			}
 		}
 	}
-	stored, err := store.Runs(ctx, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Have(store.Runs(ctx, thread))(t)
 	for i, run := range all {
 		check(run.id)
 		if stored[i].ParentRunID != run.parent || stored[i].LastSeq != run.seqs[len(run.seqs)-1] || stored[i].Status == pgagui.Running {
@@ -349,9 +339,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 		}
 		var got []json.RawMessage
 		for event, err := range store.Events(ctx, thread, pgagui.EventsOptions{RunID: run.id, NoLineage: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got = append(got, event.JSON)
 		}
 		if !slices.EqualFunc(got, run.events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
@@ -419,20 +407,14 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 				})
 
 				var events []json.RawMessage
-				if err := json.Unmarshal([]byte("["+late+"]"), &events); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte("["+late+"]"), &events))
 				timed, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
 				if _, err := store.Append(timed, pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, options); err != nil {
 					t.Fatalf("append while the run is compacted: %v", err)
 				}
-				if err := blocker.Commit(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, blocker.Commit(ctx))
+				must.Do(t, <-done)
 				const unmarked = `select count(*)::text from agui.run where n is null and log_bytes is null`
 				if got := testdb.List[string](t, pool, unmarked); got[0] != "1" {
 					t.Error("the run is marked as compacted, although something was appended to it meanwhile")
@@ -444,19 +426,14 @@ func TestACompactorLeavesToDoWhatIsAppendedMeanwhile(t *testing.T) {
 					if problems := described(verifyThreads(t, pool, jobs.VerifyOptions{})[keyOf(t, pool, "t")].Problems); len(problems) > 0 {
 						t.Error(problems)
 					}
-					restored, err := store.Restore(ctx, "t", pgagui.At{})
-					if err != nil {
-						t.Fatal(err)
-					}
+					restored := must.Have(store.Restore(ctx, "t", pgagui.At{}))(t)
 					got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
 					if difference := differences(got, foldInGo(t, all)); difference != "" {
 						t.Error(difference)
 					}
 				}
 				check()
-				if err := compact(ctx, pool); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, compact(ctx, pool))
 				if got := testdb.List[string](t, pool, `select n::text from agui.run where log_bytes is not null`); !slices.Equal(got, []string{fmt.Sprint(len(all))}) {
 					t.Errorf("the next compactor counted %s events, want %d", got, len(all))
 				}

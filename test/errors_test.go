@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/refusal"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/protocol"
@@ -122,18 +123,12 @@ type method struct {
 func methodsOfPackage(t *testing.T) map[string]*method {
 	t.Helper()
 	methods := map[string]*method{}
-	files, err := filepath.Glob("../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Have(filepath.Glob("../*.go"))(t)
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Have(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		for _, declaration := range file.Decls {
 			function, isFunction := declaration.(*ast.FuncDecl)
 			if !isFunction || function.Body == nil {
@@ -266,7 +261,5 @@ func eachFile(t *testing.T, root string, visit func(text string)) {
 		visit(string(text))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }

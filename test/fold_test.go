@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -171,9 +172,7 @@ func meaningOf(t *testing.T, fold *compaction.Fold) meaning {
 	for _, message := range fold.Messages() {
 		folded.Messages = append(folded.Messages, message.JSON())
 	}
-	if err := json.Unmarshal(fold.Interrupts(), &folded.Interrupts); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(fold.Interrupts(), &folded.Interrupts))
 	return folded
 }
 
@@ -213,20 +212,14 @@ func (r *reducers) foldInSQL(t *testing.T, streams [][]json.RawMessage) []meanin
 	reader := cmp.Or(r.reader, r.pool)
 	rows, err := reader.Query(ctx, `
 		select agui.restore(id) from unnest($1::text[]) with ordinality as thread (id, position) order by position`, threads)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	var folded []meaning
 	for rows.Next() {
 		var document json.RawMessage
 		var restored meaning
-		if err := rows.Scan(&document); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(document, &restored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&document))
+		must.Do(t, json.Unmarshal(document, &restored))
 		folded = append(folded, restored)
 	}
 	if err := rows.Err(); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
@@ -146,10 +147,7 @@ const (
 // meanings runs a query that gives documents with messages, state and interrupts.
 func meanings(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) []meaning {
 	t.Helper()
-	rows, err := pool.Query(context.Background(), query, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Have(pool.Query(context.Background(), query, arguments...))(t)
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (folded meaning, err error) {
 		var document json.RawMessage
 		if err := row.Scan(&document); err != nil {
@@ -157,9 +155,7 @@ func meanings(t *testing.T, pool *pgxpool.Pool, query string, arguments ...any) 
 		}
 		return folded, json.Unmarshal(document, &folded)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found
 }
 
@@ -260,9 +256,7 @@ func (c goldenCase) foldBranches(t *testing.T) meaning {
 	folds := map[string]*compaction.Fold{"": compaction.New()}
 	for _, run := range c.runs(t) {
 		fold := folds[run.ParentRunID].Clone()
-		if err := fold.EndRun(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, fold.EndRun())
 		for _, event := range run.Events {
 			fold.Apply(event)
 		}
@@ -295,10 +289,7 @@ func foldWithStop(t *testing.T, events []loggedEvent, stop int) meaning {
 		fold.Locate("r", event.seq)
 		fold.Apply(event.payload)
 	}
-	fold, err := compaction.Resume(fold.Snapshot())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fold = must.Have(compaction.Resume(fold.Snapshot()))(t)
 	for _, event := range events[stop:] {
 		fold.Locate("r", event.seq)
 		fold.Apply(event.payload)

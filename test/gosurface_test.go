@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // Package db is sqlc's output: no public signature of another package names its types.
@@ -14,19 +16,13 @@ func TestNoPublicSignatureNamesGeneratedTypes(t *testing.T) {
 	t.Parallel()
 	looked := 0
 	for _, pattern := range []string{"../*.go", "../jobs/*.go", "../worker/*.go", "../session/*.go", "../transcript/*.go", "../otelagui/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Have(filepath.Glob(pattern))(t)
 		for _, name := range files {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
 			positions := token.NewFileSet()
-			file, err := parser.ParseFile(positions, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Have(parser.ParseFile(positions, name, nil, 0))(t)
 			for _, declaration := range file.Decls {
 				for _, public := range publicParts(declaration) {
 					looked++
@@ -131,9 +127,7 @@ func isOfTheCluster(name string) bool { return name == "../cluster.go" || name =
 func filesOf(t *testing.T, pattern string) map[string]*ast.File {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	files := map[string]*ast.File{}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {

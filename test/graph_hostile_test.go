@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -23,10 +24,7 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool := testdb.Pool(t)
-			connection, err := pool.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			connection := must.Have(pool.Acquire(t.Context()))(t)
 			defer connection.Release()
 			put := func(from, to int) string {
 				return fmt.Sprintf(`select count(agui.put_checkpoint('t', 'a' || n, '{"channel_versions":{"list":1}}', parent_id => 'a' || n - 1, channels => '{list}',
@@ -73,9 +71,7 @@ func TestGraphCheckpointsReadWhatTheyNeed(t *testing.T) {
 				if rows := graphRowsRead(t, tx) - before; rows > step.most {
 					t.Errorf("%s reads %d rows, want at most %d", step.name, rows, step.most)
 				}
-				if err := tx.Commit(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, tx.Commit(t.Context()))
 			}
 		})
 	}
@@ -130,9 +126,7 @@ func TestSavedCheckpointsStayWhenTransactionsMeet(t *testing.T) {
 				t.Fatal("the second call did not wait")
 			}
 		}
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Commit(t.Context()))
 		if err := <-second; testdb.State(err) != "UI007" {
 			t.Errorf("%s, then %s: error %v, want UI007", calls[0], calls[1], err)
 		}

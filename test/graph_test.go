@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -252,16 +253,12 @@ func (m *graphModel) compare(t *testing.T, pool *pgxpool.Pool, thread string) {
 					filter (where c.kind = 'write'), '{}')
 			from (select *, row_number() over () as n from agui.checkpoint_contents($1, cursor => $2, max_rows => 7)) c
 			group by c.cursor order by min(n)`, thread, cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		page := 0
 		for rows.Next() {
 			var namespace, id, parent, document, metadata, at string
 			var values, writes []string
-			if err := rows.Scan(&namespace, &id, &parent, &document, &metadata, &at, &values, &writes); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, rows.Scan(&namespace, &id, &parent, &document, &metadata, &at, &values, &writes))
 			page, cursor = page+1, &at
 			tuple := m.tuples[[2]string{namespace, id}]
 			if tuple == nil {

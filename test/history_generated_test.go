@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -293,22 +294,16 @@ func eventsOf(t *testing.T, pool *pgxpool.Pool, thread string) (events []pgagui.
 	t.Helper()
 	rows, err := pool.Query(context.Background(), `
 		select seq, run_id, type, recorded_at, payload::text from agui.event where thread_id = $1 order by seq`, thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var event pgagui.Event
 		var payload string
-		if err := rows.Scan(&event.Seq, &event.RunID, &event.Type, &event.RecordedAt, &payload); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&event.Seq, &event.RunID, &event.Type, &event.RecordedAt, &payload))
 		event.JSON = json.RawMessage(payload)
 		events = append(events, event)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, rows.Err())
 	return events
 }
 
@@ -447,9 +442,7 @@ func (l generatedLog) whatRowsMean(t *testing.T, rows []pgagui.HistoryEvent) str
 		inRows[run], inLog[run] = compaction.New(), compaction.New()
 		if parent := l.parent(run); parent >= 0 {
 			inRows[run], inLog[run] = inRows[parent].Clone(), inLog[parent].Clone()
-			if err := errors.Join(inRows[run].EndRun(), inLog[run].EndRun()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(inRows[run].EndRun(), inLog[run].EndRun()))
 		}
 		for _, row := range rows {
 			if row.RunID == fmt.Sprint("run-", run) {

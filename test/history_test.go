@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	agui "github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -32,16 +33,11 @@ func TestHistoryOfTheProposal(t *testing.T) {
 			Payload    json.RawMessage
 		}
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &cases))
 	store := pgagui.New(testdb.Pool(t), nil)
 	for _, c := range cases {
 		mustAppend(t, store, c.Name, "r", c.Events)
-		page, err := store.History(context.Background(), c.Name, pgagui.HistoryOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(store.History(context.Background(), c.Name, pgagui.HistoryOptions{}))(t)
 		var got, want []string
 		for _, row := range page.Events {
 			got = append(got, fmt.Sprint(row.Seq, row.LastSeq, row.Count, row.Type, string(row.JSON)))
@@ -58,9 +54,7 @@ func TestHistoryOfTheProposal(t *testing.T) {
 func typeOf(t *testing.T, event json.RawMessage) string {
 	t.Helper()
 	var typed struct{ Type string }
-	if err := json.Unmarshal(event, &typed); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(event, &typed))
 	return typed.Type
 }
 
@@ -231,10 +225,7 @@ func TestAPauseEndsWhatTheHistoryJoins(t *testing.T) {
 		at:      []time.Duration{0, 5 * time.Second, 9 * time.Second, 10 * time.Second, 16 * time.Second},
 	}
 	log.store(t, pool)
-	page, err := pgagui.New(pool, nil).History(context.Background(), log.thread(), pgagui.HistoryOptions{MaxIdle: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Have(pgagui.New(pool, nil).History(context.Background(), log.thread(), pgagui.HistoryOptions{MaxIdle: 5 * time.Second}))(t)
 	var got []string
 	for _, row := range page.Events {
 		completed := "-"
@@ -269,10 +260,7 @@ func TestEventsThatCameJoinedSpeakForThemselves(t *testing.T) {
 	} {
 		log := generatedLog{seed: uint64(i), parents: []int{-1}, events: []placedEvent{text("m", "a"), c.event, text("m", "c"), text("m", "d")}}
 		log.store(t, pool)
-		page, err := store.History(context.Background(), log.thread(), pgagui.HistoryOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(store.History(context.Background(), log.thread(), pgagui.HistoryOptions{}))(t)
 		if len(page.Events) != 3 || page.Events[0].Count != 1 || page.Events[2].Count != 2 {
 			t.Errorf("%s: it is joined with others: %+v", c.event.event, page.Events)
 			continue
@@ -364,9 +352,7 @@ func TestHistoryBesideWriters(t *testing.T) {
 		t.Error(err)
 	}
 	close(written)
-	if err := reading.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reading.Wait())
 	log := eventsOf(t, pool, "t")
 	for i, options := range options {
 		problem := ""

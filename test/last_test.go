@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	agui "github.com/pgagui/pgagui/events"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -42,10 +43,7 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 	t.Helper()
 	ctx := context.Background()
 	places, messageOfCall := map[string]*placeOf{}, map[string]string{}
-	lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: threadID, RunID: at.RunID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lineage := must.Have(store.Lineage(ctx, pgagui.RunRef{ThreadID: threadID, RunID: at.RunID}))(t)
 	for _, run := range lineage {
 		brings := func(id string, seq int64) *placeOf {
 			if id == "" || id == resultOf("") {
@@ -65,23 +63,17 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 		}
 		var input *struct{ Messages []struct{ ID string } }
 		if text, err := store.RunInput(ctx, pgagui.RunRef{ThreadID: threadID, RunID: run.ID}); err == nil {
-			if err := json.Unmarshal(text, &input); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &input))
 		}
 		lane := map[string]namedEvent{}
 		isFirst := true
 		for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if at.Seq > 0 && event.Seq > at.Seq {
 				break
 			}
 			var e namedEvent
-			if err := json.Unmarshal(event.JSON, &e); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(event.JSON, &e))
 			if isFirst && e.Type != "RUN_STARTED" && input != nil {
 				// No generated run has a RUN_STARTED behind other events.
 				for _, message := range input.Messages {
@@ -144,18 +136,12 @@ func placesByReading(t *testing.T, store *pgagui.Store, threadID string, at pgag
 func checkLastMessages(t *testing.T, store *pgagui.Store, threadID string, at pgagui.At, limit int) {
 	t.Helper()
 	ctx := context.Background()
-	want, err := store.Messages(ctx, threadID, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Have(store.Messages(ctx, threadID, at))(t)
 	places := placesByReading(t, store, threadID, at)
 	events := map[int64]pgagui.Event{}
 	var got []pgagui.PlacedMessage
 	for cursor := ""; ; {
-		page, err := store.LastMessages(ctx, threadID, pgagui.LastMessagesOptions{At: at, Limit: limit, Cursor: cursor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := must.Have(store.LastMessages(ctx, threadID, pgagui.LastMessagesOptions{At: at, Limit: limit, Cursor: cursor}))(t)
 		got = append(slices.Clone(page), got...)
 		if len(page) == 0 || page[0].Position == 1 {
 			break
@@ -169,9 +155,7 @@ func checkLastMessages(t *testing.T, store *pgagui.Store, threadID string, at pg
 		t.Fatalf("%+v, %d a page: %d messages, want %d", at, limit, len(got), len(want))
 	}
 	for event, err := range store.Events(ctx, threadID, pgagui.EventsOptions{RunID: at.RunID}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		events[event.Seq] = event
 	}
 	timeOf := func(seq int64) time.Time {
@@ -322,10 +306,7 @@ func conversation(t *testing.T, store *pgagui.Store, threadID string, random *ra
 			}
 			options = pgagui.AppendOptions{AfterSeq: new(last)}
 		}
-		messages, err := store.Messages(t.Context(), threadID, pgagui.At{RunID: run})
-		if err != nil {
-			t.Fatal(err)
-		}
+		messages := must.Have(store.Messages(t.Context(), threadID, pgagui.At{RunID: run}))(t)
 		known = known[:0]
 		for _, message := range messages {
 			if message.Role != "reasoning" && message.Role != "activity" || random.IntN(2) == 0 {
@@ -403,18 +384,13 @@ func TestLastEventsAreTheEndOfTheLog(t *testing.T) {
 		}
 		var want, got []pgagui.Event
 		for event, err := range store.Events(t.Context(), "t", pgagui.EventsOptions{RunID: options.RunID, NoLineage: options.NoLineage}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if (options.Types == nil || slices.Contains(options.Types, event.Type)) && (options.AtSeq == 0 || event.Seq <= options.AtSeq) {
 				want = append(want, event)
 			}
 		}
 		for page := options; ; {
-			events, err := store.LastEvents(t.Context(), "t", page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			events := must.Have(store.LastEvents(t.Context(), "t", page))(t)
 			got = append(events, got...)
 			if len(events) < page.Limit || events[0].Seq == 1 {
 				break
@@ -492,15 +468,9 @@ func TestToolCallsOfOneRun(t *testing.T) {
 		threadID := fmt.Sprint("t", thread)
 		for _, run := range conversation(t, store, threadID, random) {
 			for _, at := range []pgagui.At{{RunID: run}, {RunID: run, Seq: 1 + random.Int64N(150)}} {
-				all, err := store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: at})
-				if err != nil {
-					t.Fatal(err)
-				}
+				all := must.Have(store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: at}))(t)
 				want := slices.DeleteFunc(all, func(call pgagui.ToolCall) bool { return call.RunID != run })
-				got, err := store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: at, NoLineage: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Have(store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: at, NoLineage: true}))(t)
 				if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 					t.Fatalf("%+v: %+v, want %+v", at, got, want)
 				}
@@ -541,10 +511,7 @@ func TestLastErrorsAreThoseOfTheLog(t *testing.T) {
 				want := errorsByReading(t, store, threadID, options)
 				var got []pgagui.ThreadError
 				for next := options; ; {
-					page, err := store.LastErrors(t.Context(), threadID, next)
-					if err != nil {
-						t.Fatal(err)
-					}
+					page := must.Have(store.LastErrors(t.Context(), threadID, next))(t)
 					got = append(page.Errors, got...)
 					if next.AtSeq = page.NextSeq; next.AtSeq == 0 {
 						break
@@ -565,17 +532,12 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 	if options.RunID != "" || options.NoLineage {
 		runs, err = store.Lineage(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: options.RunID})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if options.NoLineage {
 		runs = runs[len(runs)-1:]
 	}
 	toolOf := func(runID, callID string) string {
-		calls, err := store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: runID}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		calls := must.Have(store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: runID}}))(t)
 		for _, call := range calls {
 			if call.ID == callID {
 				return call.Name
@@ -592,10 +554,7 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 		}
 		pending := []string{}
 		if run.ParentRunID != "" {
-			calls, err := store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: run.ParentRunID}, NoLineage: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			calls := must.Have(store.ToolCalls(t.Context(), threadID, pgagui.ToolCallsOptions{At: pgagui.At{RunID: run.ParentRunID}, NoLineage: true}))(t)
 			for _, call := range calls {
 				if call.Result == nil {
 					pending = append(pending, call.ID)
@@ -609,9 +568,7 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 					Content    any
 				}
 			}
-			if err := json.Unmarshal(text, &input); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &input))
 			for _, message := range input.Messages {
 				if content, _ := message.Content.(string); slices.Contains(pending, message.ToolCallID) && strings.HasPrefix(content, "Error") {
 					add(pgagui.ThreadError{Seq: seq, Kind: pgagui.ToolFailed, RunEnd: pgagui.RunEnd{ErrorMessage: content}, ToolCallID: message.ToolCallID, Tool: toolOf(run.ID, message.ToolCallID), RecordedAt: at})
@@ -622,9 +579,7 @@ func errorsByReading(t *testing.T, store *pgagui.Store, threadID string, options
 			answers(run.FirstSeq, run.StartedAt, text)
 		}
 		for event, err := range store.Events(t.Context(), threadID, pgagui.EventsOptions{RunID: run.ID, NoLineage: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var told struct {
 				Type, ToolCallID, Content, Error string
 				Input                            json.RawMessage

@@ -21,6 +21,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -62,10 +63,7 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 		"the defaults":      `select name, default_value::bigint from agui_internal.known_settings() where name like any ('{document\_%,patch\_%,fold\_%}')`,
 		"the fold's limits": `select key, value::bigint from pg_catalog.jsonb_each_text(pg_catalog.to_jsonb(agui_internal.limits_of_folds(agui_internal.rules())))`,
 	} {
-		rows, err := pool.Query(context.Background(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Have(pool.Query(context.Background(), query))(t)
 		got := map[string]int64{}
 		var name string
 		var value int64
@@ -112,9 +110,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		select agui_internal.json_size(agui_internal.json_to_jsonb('{"v":' || value || '}')::text), agui_internal.json_from_jsonb(agui_internal.json_to_jsonb(value))
 		from unnest($1::text[]) with ordinality as given (value, position)
 		order by position`, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	printedInGo := 0
 	for _, value := range values {
@@ -123,9 +119,7 @@ func TestSizesAreTheSameInSQLAndGo(t *testing.T) {
 		if !rows.Next() {
 			t.Fatal(rows.Err())
 		}
-		if err := rows.Scan(&size, &inSQL); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&size, &inSQL))
 		if printed, ok := jsontree.PrintJSONB([]byte(value)); ok {
 			printedInGo++
 			if string(printed) != inSQL {
@@ -333,9 +327,7 @@ func TestFoldsEndAtTheSameEvents(t *testing.T) {
 				for _, n := range ends {
 					for near := max(1, n-1); near <= min(len(stream), n+1); near++ {
 						want, got := inGo(stream[:near]), ""
-						if err := judges.pool.QueryRow(ctx, `select limit_of($1, $2)`, fmt.Sprint("stream-", i+1), near).Scan(&got); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, judges.pool.QueryRow(ctx, `select limit_of($1, $2)`, fmt.Sprint("stream-", i+1), near).Scan(&got))
 						if got != want {
 							t.Fatalf("stream %d through event %d ends at the limit %q in SQL, %q in Go: %s", i, near, got, want, stream[near-1])
 						}
@@ -476,9 +468,7 @@ func TestJobsKeepTheLimits(t *testing.T) {
 	restored := func(number int) (restored meaning) {
 		t.Helper()
 		document := testdb.Ask[json.RawMessage](t, pool, `select agui.restore($1)`, fmt.Sprint("t", number))
-		if err := json.Unmarshal(document, &restored); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(document, &restored))
 		return restored
 	}
 	for number, stream := range streams {

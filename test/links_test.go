@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -54,9 +55,7 @@ func TestLinksOfTheDocumentationLead(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if links < 100 {
 		t.Errorf("%d links were found: is the pattern still right?", links)
 	}

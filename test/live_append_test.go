@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -498,10 +499,7 @@ func TestManyWritersOfManyThreads(t *testing.T) {
 	}
 	for thread := range threads {
 		id := fmt.Sprint("t", thread)
-		rows, err := pool.Query(context.Background(), `select seq, run_id, (payload ->> 'value')::int from agui.event where thread_id = $1 order by seq`, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must.Have(pool.Query(context.Background(), `select seq, run_id, (payload ->> 'value')::int from agui.event where thread_id = $1 order by seq`, id))(t)
 		var seq, last int64
 		var run string
 		var value *int
@@ -539,10 +537,7 @@ func wantNoProblem(t *testing.T, db querier, thread string) {
 
 func begin(t *testing.T, pool *pgxpool.Pool, level pgx.TxIsoLevel) pgx.Tx {
 	t.Helper()
-	tx, err := pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: level})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(pool.BeginTx(context.Background(), pgx.TxOptions{IsoLevel: level}))(t)
 	t.Cleanup(func() { tx.Rollback(context.Background()) })
 	return tx
 }
@@ -571,9 +566,7 @@ func TestAppendManyNeedNotWait(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("answered %v, error %v, want %v", got, err, want)
 	}
-	if err := other.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, other.Commit(ctx))
 	if got, err := appendMany(pool, calls[1:2], ", wait => false"); err != nil || got[0].seq != 3 {
 		t.Errorf("when the other had committed: %v, error %v, want seq 3", got, err)
 	}
@@ -590,10 +583,7 @@ func TestAppendManyWithAnOldSnapshot(t *testing.T) {
 		}
 		mustAppendMany := func(db querier, calls ...appendCall) []appendAnswer {
 			t.Helper()
-			answers, err := appendMany(db, calls, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			answers := must.Have(appendMany(db, calls, ""))(t)
 			for _, answer := range answers {
 				if answer.code != "" {
 					t.Fatal(answer)
@@ -656,9 +646,7 @@ func TestAppendManyNeedNotBeDurable(t *testing.T) {
 		if got, want := commits(tx), map[bool]string{false: "off", true: "on"}[durable]; got != want {
 			t.Errorf("durable => %t: the transaction commits with synchronous_commit %s, want %s", durable, got, want)
 		}
-		if err := tx.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Commit(ctx))
 		if got := commits(conn); got != "on" {
 			t.Errorf("durable => %t: the next transaction commits with synchronous_commit %s, want on", durable, got)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -35,9 +36,7 @@ func next(pool *pgxpool.Pool, thread string) *pgconn.PgError {
 func startCluster(t *testing.T, settings map[string]string) (*cluster.Cluster, *pgxpool.Pool) {
 	t.Helper()
 	server := testdb.Server(t, settings)
-	if err := schema.Up(t.Context(), server.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.URL("postgres")))
 	return server, testdb.Connect(t, server.URL("postgres"))
 }
 
@@ -100,13 +99,9 @@ func TestRunsHaveTheirWholeLeaseAfterTheServerWasDown(t *testing.T) {
 	withALease(t, func(lease time.Duration) bool {
 		server, pool := startCluster(t, map[string]string{})
 		leaveRuns(t, pool, lease)
-		if err := server.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Kill())
 		passLease(lease)
-		if err := server.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, server.Restart(t.Context()))
 		pool.Reset()
 		return hasWholeLease(t, pool, "append", "reap")
 	})
@@ -134,19 +129,11 @@ func TestRunsHaveTheirWholeLeaseAfterAPromotion(t *testing.T) {
 				leaveRuns(t, pool, lease)
 				// A server that starts as a standby of none: what it promotes is a log of its own, as that of any standby.
 				data := testdb.Ask[string](t, pool, `select current_setting('data_directory')`)
-				if err := server.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				if err := server.Restart(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, server.Kill())
+				must.Do(t, os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644))
+				must.Do(t, server.Restart(t.Context()))
 				passLease(lease) // a standby takes no writes
-				if err := server.Promote(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, server.Promote(t.Context()))
 				pool.Reset()
 				return hasWholeLease(t, pool, first...)
 			})

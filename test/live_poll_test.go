@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -51,9 +52,7 @@ func poll(t *testing.T, pool *pgxpool.Pool, followers []follower, maxBatches int
 			thread_no, coalesce(run_id, ''), coalesce(first_seq, 0), coalesce(n, 0), recorded_at, earlier_us,
 			array(select value::text from json_array_elements(events)), coalesce(problem, '')
 		from agui.poll($1, $2, $3, $5, scopes => $4)`, threads, after, times, scopes, maxBatches)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	news, batches = make([][]pollEvent, len(followers)), make([]int, len(followers))
 	var number, n int
 	var run, problem string
@@ -89,16 +88,12 @@ func logOf(t *testing.T, pool *pgxpool.Pool, thread, scope string) []pollEvent {
 	t.Helper()
 	rows, err := pool.Query(context.Background(), `
 		select run_id, seq, recorded_at, payload::text from agui.event where thread_id = $1 and scope = $2 order by seq`, thread, scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	log, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (event pollEvent, err error) {
 		err = row.Scan(&event.run, &event.seq, &event.time, &event.payload)
 		return event, err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return log
 }
 
@@ -125,17 +120,13 @@ func TestPollGivesWhatIsNew(t *testing.T) {
 	for _, when := range []string{"as appended", "after repack"} {
 		if when == "after repack" {
 			var before, after int
-			if err := pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&before); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&before))
 			testdb.Exec(t, pool, `select agui.abandon(thread.thread_id, run.run_id, scope => thread.scope) from agui.run as run join agui.thread as thread using (thread_key) where status = 'running'`)
 			for key := range logs {
 				logs[key] = logOf(t, pool, key[0], key[1])
 			}
 			testdb.Exec(t, pool, `select agui_internal.repack_run(thread_key, run_no) from agui.run`)
-			if err := pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&after); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pool.QueryRow(ctx, `select count(*) from agui.batch`).Scan(&after))
 			if after >= before {
 				t.Fatalf("repack left %d of %d batches", after, before)
 			}
@@ -246,9 +237,7 @@ func TestPollOnAStandby(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	server := testdb.Server(t, nil)
-	if err := schema.Up(ctx, server.URL("postgres")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(ctx, server.URL("postgres")))
 	pool := testdb.Connect(t, server.URL("postgres"))
 	for _, statement := range []string{
 		`select agui.append(thread, 'r', '[{"type":"RUN_STARTED"},{"type":"CUSTOM"}]') from (values ('t'), ('erased')) as item (thread)`,
@@ -258,9 +247,7 @@ func TestPollOnAStandby(t *testing.T) {
 		testdb.Exec(t, pool, statement)
 	}
 	log := logOf(t, pool, "t", "")
-	if err := server.Restart(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, server.Restart(ctx))
 	pool.Reset()
 	followers := []follower{
 		{thread: new("t"), after: new(int64(1)), time: &log[0].time},
@@ -355,9 +342,7 @@ func TestPollAnswersAreBoundedInBytes(t *testing.T) {
 		rows, err := pool.Query(ctx, `
 			select thread_no, coalesce(first_seq, 0), coalesce(n, 0), coalesce(octet_length(events::text), 0), problem is not null
 			from agui.poll($1, $2, page_bytes => 2500000)`, threads, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		bytes, batches := 0, 0
 		isCut := map[int]bool{}
 		var threadNo, n, length int
@@ -395,9 +380,7 @@ func TestPollAnswersAreBoundedInBytes(t *testing.T) {
 	}
 	// One that is larger than an answer may be comes alone.
 	var batches, all int
-	if err := pool.QueryRow(ctx, `select count(events), count(*) from agui.poll('{a,b}', '{0,0}', page_bytes => 1000)`).Scan(&batches, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pool.QueryRow(ctx, `select count(events), count(*) from agui.poll('{a,b}', '{0,0}', page_bytes => 1000)`).Scan(&batches, &all))
 	if batches != 1 || all != 3 {
 		t.Errorf("%d batches in %d rows, want one and what says that both threads have more", batches, all)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -51,9 +52,7 @@ func TestKeepAliveWritesWhatIsDue(t *testing.T) {
 		other.Rollback(ctx)
 		tx := begin(t, pool, pgx.ReadCommitted)
 		testdb.Exec(t, tx, call.before)
-		if err := tx.Commit(ctx); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Commit(ctx))
 		other = begin(t, pool, pgx.ReadCommitted)
 		testdb.Exec(t, other, `select from agui.run where thread_key = agui.thread_key('', 'locked') for update`)
 		tx = begin(t, pool, pgx.ReadCommitted)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -44,14 +45,10 @@ func TestAStopRequestBesideTheEndsOfRuns(t *testing.T) {
 		asked <- err
 	}()
 	for waits := false; !waits; {
-		if err := pool.QueryRow(ctx, `select cardinality(pg_blocking_pids($1::int)) > 0`, conn.Conn().PgConn().PID()).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pool.QueryRow(ctx, `select cardinality(pg_blocking_pids($1::int)) > 0`, conn.Conn().PgConn().PID()).Scan(&waits))
 	}
 	finish("a")
-	if err := writer.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writer.Commit(ctx))
 	if err := <-asked; err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -37,10 +38,7 @@ func lockAs(t *testing.T, pool *pgxpool.Pool, lock, memberOf string) (holder str
 	}
 	config := pool.Config().ConnConfig.Copy()
 	config.User, config.Password = role, "x"
-	connection, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.ConnectConfig(t.Context(), config))(t)
 	execute(connection, fmt.Sprintf(`begin; select pg_advisory_xact_lock(%d)`, id))
 	return fmt.Sprintf(`process %d of role "%s"`, connection.PgConn().PID(), role), func() {
 		connection.Close(context.WithoutCancel(t.Context()))

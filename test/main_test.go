@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -160,12 +161,8 @@ func (o *oracle) fold(t *testing.T, streams ...[]json.RawMessage) []meaning {
 		if !o.answer.Scan() {
 			t.Fatalf("oracle: %v", o.answer.Err())
 		}
-		if err := json.Unmarshal(o.answer.Bytes(), &folded[i]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(o.answer.Bytes(), &folded[i]))
 	}
-	if err := <-asked; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-asked)
 	return folded
 }

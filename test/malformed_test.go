@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -32,10 +33,7 @@ func TestMalformedEventsAreNamed(t *testing.T) {
 		{`{"type":"OF_THE_FUTURE"}`, ""},
 	} {
 		mustAppend(t, store, c.event, "r", []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`), json.RawMessage(c.event)})
-		found, err := store.MalformedEvents(t.Context(), pgagui.RunRef{ThreadID: c.event, RunID: "r"}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := must.Have(store.MalformedEvents(t.Context(), pgagui.RunRef{ThreadID: c.event, RunID: "r"}, 0))(t)
 		var problems []string
 		for _, event := range found {
 			problems = append(problems, fmt.Sprint(event.Seq, ": ", event.Problem))
@@ -66,10 +64,7 @@ func TestMalformedEventsHaveNoEffect(t *testing.T) {
 			stream = run("r", stream)
 			thread := fmt.Sprint(kind.name, " ", n)
 			mustAppend(t, store, thread, "r", stream)
-			malformed, err := store.MalformedEvents(t.Context(), pgagui.RunRef{ThreadID: thread}, len(stream))
-			if err != nil {
-				t.Fatal(err)
-			}
+			malformed := must.Have(store.MalformedEvents(t.Context(), pgagui.RunRef{ThreadID: thread}, len(stream)))(t)
 			if !kind.options.Malformed && len(malformed) > 0 {
 				t.Errorf("%s, seed %d: %v", kind.name, seed, malformed)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -129,16 +130,11 @@ func (o *originTree) grow(t *testing.T) {
 		}
 		options = pgagui.AppendOptions{}
 	}
-	restored, err := o.store.Restore(ctx, "t", pgagui.At{RunID: run.RunID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := must.Have(o.store.Restore(ctx, "t", pgagui.At{RunID: run.RunID}))(t)
 	var held []string
 	for _, message := range restored.Messages {
 		var identified struct{ ID string }
-		if err := json.Unmarshal(message, &identified); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(message, &identified))
 		held = append(held, identified.ID)
 	}
 	o.runs, o.held[run.RunID] = append(o.runs, run.RunID), held
@@ -148,10 +144,7 @@ func (o *originTree) grow(t *testing.T) {
 func (o *originTree) check(t *testing.T, when string) {
 	t.Helper()
 	for _, leaf := range o.runs {
-		lineage, err := o.store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: leaf})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lineage := must.Have(o.store.Lineage(context.Background(), pgagui.RunRef{ThreadID: "t", RunID: leaf}))(t)
 		for _, id := range append(slices.Clone(o.ids), "unknown") {
 			var want pgagui.Run
 			at := slices.IndexFunc(lineage, func(run pgagui.Run) bool { return slices.Contains(o.held[run.ID], id) })

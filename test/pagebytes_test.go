@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -46,10 +47,7 @@ func TestPagesOfBytes(t *testing.T) {
 			got, seqs := map[string]string{}, 0
 			options := pgagui.HistoryOptions{Limit: 1000, Raw: raw, PageBytes: pageBytes}
 			for pages := 0; ; pages++ {
-				page, err := store.History(t.Context(), "t", options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := must.Have(store.History(t.Context(), "t", options))(t)
 				if !page.HasMore && pages == 0 && pageBytes < 1<<20 {
 					t.Errorf("%s: one page has all", what)
 				}
@@ -59,9 +57,7 @@ func TestPagesOfBytes(t *testing.T) {
 						sizes = append(sizes, len(event.JSON))
 						seqs += int(event.Count)
 						var of struct{ MessageID, Delta string }
-						if err := json.Unmarshal(event.JSON, &of); err != nil {
-							t.Fatal(err)
-						}
+						must.Do(t, json.Unmarshal(event.JSON, &of))
 						got[of.MessageID] += of.Delta
 					}
 					check(what, sizes, pageBytes)
@@ -83,10 +79,7 @@ func TestPagesOfBytes(t *testing.T) {
 		what := fmt.Sprintf("the last events in %d bytes", pageBytes)
 		options, seen := pgagui.LastEventsOptions{Limit: 1000}, int64(len(events)+1)
 		for {
-			page, err := store.LastEventPage(t.Context(), "t", options, pageBytes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			page := must.Have(store.LastEventPage(t.Context(), "t", options, pageBytes))(t)
 			var sizes []int
 			for i := len(page.Events) - 1; i >= 0; i-- {
 				event := page.Events[i]

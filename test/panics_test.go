@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // A panic in a goroutine ends the process, with all runs that it records. So each goroutine of the
@@ -27,10 +29,7 @@ func TestNoGoroutineCanEndTheProcess(t *testing.T) {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			file, err := parser.ParseFile(files, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			file := must.Have(parser.ParseFile(files, name, nil, 0))(t)
 			for at, isSafe := range goroutines(file) {
 				if seen++; !isSafe {
 					t.Errorf("%s: a panic here ends the process: go panics.Task(logger, func() {…}, failed)(), or return panics.Catch(…)",
@@ -58,10 +57,7 @@ func TestBareGoroutinesAreFound(t *testing.T) {
 		"time.AfterFunc(1, func() { work() })":                      false,
 		"context.AfterFunc(ctx, cancel)":                            true,
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+statement+"\n}", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Have(parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() {\n"+statement+"\n}", 0))(t)
 		found := goroutines(file)
 		if len(found) != 1 {
 			t.Errorf("%s: %d goroutines", statement, len(found))

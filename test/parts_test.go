@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -47,14 +48,9 @@ func TestPartsOfAHistoryMeanTheWhole(t *testing.T) {
 				}
 				log := run("run", stream)
 				mustAppend(t, store, thread, "run", log)
-				restored, err := store.Restore(t.Context(), thread, pgagui.At{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				restored := must.Have(store.Restore(t.Context(), thread, pgagui.At{}))(t)
 				var meant meaning
-				if err := json.Unmarshal(restored.JSON, &meant); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(restored.JSON, &meant))
 				events, parts := historyInParts(t, store, thread, 1024)
 				if strings.Contains(string(bytes.Join(rawBytes(events), nil)), `"code":"MESSAGE_NOT_SENT"`) {
 					continue

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -53,9 +54,7 @@ func TestPatchesInSQL(t *testing.T) {
 					from unnest($1::text[], $2::text[]) with ordinality as test (document, patch, position)
 				) as test, agui_internal.json_patch_apply(test.document, array[test.patch], agui_internal.limits_of_jsonb(), null, false) as patched
 				order by test.position`, documents, patches)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer rows.Close()
 			for _, test := range compactiontest.PatchCases {
 				var same bool
@@ -63,9 +62,7 @@ func TestPatchesInSQL(t *testing.T) {
 				if !rows.Next() {
 					t.Fatal(rows.Err())
 				}
-				if err := rows.Scan(&same, &result, &problem); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, rows.Scan(&same, &result, &problem))
 				switch {
 				case problem == "" && test.Want == "":
 					t.Errorf("%s: %s of %s gives %s, and should fail", test.Section, test.Patch, test.Document, result)

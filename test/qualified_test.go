@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/qualify"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -134,9 +135,7 @@ func TestStatementsOfGoAreQualified(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if seen < 50 {
 		t.Errorf("only %d statements were found", seen)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -116,25 +117,16 @@ func checkForms(t *testing.T, pool *pgxpool.Pool) {
 		if d := differences(meanings(t, pool, `select agui.restore('t', at_seq => $1)`, i+1)[0], meaningOf(t, fold)); d != "" {
 			t.Errorf("as of event %d: %s", i+1, d)
 		}
-		resumed, err := compaction.Resume(fold.Snapshot())
-		if err != nil {
-			t.Fatal(err)
-		}
+		resumed := must.Have(compaction.Resume(fold.Snapshot()))(t)
 		resumed.Locate("r", int64(i+2))
 		fold = resumed
 	}
 	for _, shape := range []string{"stream", "snapshot"} {
-		stream, err := pgagui.New(pool, nil).Replay(t.Context(), "t", pgagui.ReplayOptions{Shape: compaction.Shape(shape)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Have(pgagui.New(pool, nil).Replay(t.Context(), "t", pgagui.ReplayOptions{Shape: compaction.Shape(shape)}))(t)
 		if d := differences(foldInGo(t, stream), meaningOf(t, fold)); d != "" {
 			t.Errorf("replayed as %s: %s\n%s", shape, d, stream)
 		}
-		compacted, err := compaction.CompactEvents(events, compaction.Shape(shape), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compacted := must.Have(compaction.CompactEvents(events, compaction.Shape(shape), nil))(t)
 		if d := differences(foldInGo(t, compacted), meaningOf(t, fold)); d != "" {
 			t.Errorf("compacted as %s: %s\n%s", shape, d, compacted)
 		}

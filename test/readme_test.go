@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/markdown"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -104,10 +105,7 @@ var (
 // code belongs.
 func TestReadmeGoCompiles(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Have(filepath.Abs(".."))(t)
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	directory := t.TempDir()
 	for _, page := range []string{"README.md", "docs/go.md", "docs/security.md"} {
@@ -132,10 +130,7 @@ func _(ctx context.Context, pool, poolA, poolB, poolC *pgxpool.Pool, store *pgag
 			overlay.Replace[filepath.Join(root, "otelagui", "readmecheck", filepath.Base(file))] = file
 		}
 	}
-	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(overlay))(t)
 	overlayFile := filepath.Join(directory, "overlay.json")
 	testfile.Write(t, overlayFile, text)
 	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-overlay", overlayFile, "./readmecheck")

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -65,9 +66,7 @@ func TestEventsOfARunAreThoseOfItsLineage(t *testing.T) {
 		}
 		var seqs []int64
 		for event, err := range store.Events(t.Context(), "t", test.options) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			seqs = append(seqs, event.Seq)
 		}
 		if got := integers(t, pool, `select unnest($1::bigint[])`, seqs); got != test.want {
@@ -76,9 +75,7 @@ func TestEventsOfARunAreThoseOfItsLineage(t *testing.T) {
 		page, err := store.History(t.Context(), "t", pgagui.HistoryOptions{
 			RunID: test.options.RunID, NoLineage: test.options.NoLineage, AfterSeq: test.options.AfterSeq,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		seqs = nil
 		for _, event := range page.Events {
 			seqs = append(seqs, event.Seq)
@@ -167,9 +164,7 @@ func TestSeqsAtTheirBounds(t *testing.T) {
 	for _, seq := range []int64{math.MinInt64, -1, math.MaxInt64 - 1, math.MaxInt64} {
 		count := 0
 		for _, err := range store.Events(t.Context(), "t", pgagui.EventsOptions{AfterSeq: seq}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			count++
 		}
 		if want := map[bool]int{true: 8, false: 0}[seq < 0]; count != want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
@@ -83,9 +84,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recorded.Run, clie
 	for _, run := range runs {
 		position := 0
 		for event, err := range store.Events(ctx, run.ThreadID, pgagui.EventsOptions{RunID: run.RunID, NoLineage: true}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if string(event.JSON) != string(run.Events[position]) {
 				t.Errorf("run %s: event %d came back as %s", run.RunID, position, event.JSON)
 			}
@@ -95,10 +94,7 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recorded.Run, clie
 			t.Errorf("run %s: %d events, want %d", run.RunID, position, len(run.Events))
 		}
 
-		lineage, err := store.Lineage(ctx, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lineage := must.Have(store.Lineage(ctx, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID}))(t)
 		var replay []json.RawMessage
 		for _, ancestor := range lineage {
 			replay = append(replay, byID[run.ThreadID+"/"+ancestor.ID].Events...)
@@ -107,23 +103,15 @@ func checkRecording(t *testing.T, store *pgagui.Store, runs []recorded.Run, clie
 		if want.Error != "" {
 			t.Errorf("run %s: the client says %s", run.RunID, want.Error)
 		}
-		restored, err := store.Restore(ctx, run.ThreadID, pgagui.At{RunID: run.RunID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		restored := must.Have(store.Restore(ctx, run.ThreadID, pgagui.At{RunID: run.RunID}))(t)
 		got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
 		if difference := differences(got.shown(), want); difference != "" {
 			t.Errorf("run %s against the client: %s", run.RunID, difference)
 		}
 	}
 	for thread, err := range store.ThreadIDs(ctx) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		problems, err := store.Maintenance().Verify(ctx, thread)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		problems := must.Have(store.Maintenance().Verify(ctx, thread))(t)
 		for _, problem := range problems {
 			if problem.Severity != pgagui.Note {
 				t.Errorf("thread %s, run %s: %s", thread, problem.RunID, problem.Problem)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -40,16 +41,12 @@ func TestSQLReference(t *testing.T) {
 		where c.relnamespace = 'agui'::regnamespace and c.relname <> 'schema_migrations'
 		group by c.oid, c.relname, kind.name
 		order by 2, 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	type entry struct{ name, kind, signature, about, result string }
 	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e entry, err error) {
 		return e, row.Scan(&e.name, &e.kind, &e.signature, &e.about, &e.result)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	areaOf := map[string]string{}
 	for _, object := range testfile.SQLObjects(t) {
 		areaOf[strings.TrimPrefix(object.Name, "agui.")] = object.Area

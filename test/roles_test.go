@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -194,13 +195,8 @@ func TestPrivilegeMatrix(t *testing.T) {
 		), 'owner')
 		from object
 		order by object.name collate "C"`, asksForScopes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	lines := must.Have(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	// Only a schema that is not released yet has this function.
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "function agui_internal.unreleased_build(") })
 	text := strings.Join(lines, "\n") + "\n"
@@ -228,13 +224,8 @@ func TestFunctionsThatTouchThreadsAreDefiners(t *testing.T) {
 				when proc.provolatile = 'v' then proc.prosecdef <> access.is_granted
 				when proc.pronamespace = 'agui'::regnamespace then not proc.prosecdef and proc.provolatile = 's' and proc.proname not in ('compact_events', 'heads')
 			end`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	functions, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	functions := must.Have(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	for _, function := range functions {
 		t.Errorf("%s: SECURITY DEFINER is for functions that are granted to a role, for all that write and for those of the schema agui that read", function)
 	}
@@ -270,9 +261,7 @@ func TestNoRoleWritesToTables(t *testing.T) {
 		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attnum > 0 and not attribute.attisdropped
 		where relation.relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relation.relkind in ('r', 'v')
 		order by 1, attribute.attnum`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	columns, isView := map[string][]string{}, map[string]bool{}
 	var relation, column string
 	var view bool
@@ -345,18 +334,13 @@ func TestEveryFunctionByEveryRole(t *testing.T) {
 			from unnest(proc.proargtypes::oid[]) with ordinality as argument (type, place)
 		) as arguments
 		where namespace.nspname in ('agui', 'agui_internal') and proc.prorettype not in ('trigger'::regtype, 'internal'::regtype) and proc.prokind <> 'a'`, accessRoles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	type function struct {
 		Name      string
 		Statement string
 		Allowed   []string
 	}
-	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
-	if err != nil {
-		t.Fatal(err)
-	}
+	functions := must.Have(pgx.CollectRows(rows, pgx.RowToStructByPos[function]))(t)
 	if len(functions) < 200 {
 		t.Fatalf("only %d functions were found", len(functions))
 	}

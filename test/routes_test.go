@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/routes"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
@@ -34,10 +35,7 @@ func TestNoNodeAnswersForThreadsOfAnother(t *testing.T) {
 		"sessions": `json_build_array(json_build_object('threadId', %s, 'state', json_build_object('k', 1)))`,
 		"events":   `'[{"type":"RUN_STARTED"}]'`, "channel_values": `'[1]'`, "status": `422`,
 	}
-	all, err := routes.Of()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Have(routes.Of())(t)
 	calls := callsOf(t, a, values, func(f *publicFunction) bool {
 		by := all[f.Name].By
 		if by == routes.ThreadIfNamed {
@@ -158,10 +156,7 @@ This page is written from the sources of the functions. A test compares it with 
 | function | goes by | through a front |
 |---|---|---|
 `)
-	all, err := routes.Of()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Have(routes.Of())(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		route := all[name]
 		front := string(route.Front)
@@ -192,13 +187,8 @@ func callsOf(t testing.TB, pool *pgxpool.Pool, values map[string]string, isWante
 		select proname::text, prokind::text, provolatile::text, coalesce(proargnames[: pronargs], '{}'),
 			array(select format_type(type, null) from unnest(proargtypes::oid[]) as type), coalesce(proargnames[: pronargs - pronargdefaults], '{}')
 		from pg_proc where pronamespace = 'agui'::regnamespace`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	functions, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[publicFunction])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	functions := must.Have(pgx.CollectRows(rows, pgx.RowToAddrOfStructByPos[publicFunction]))(t)
 	calls := map[string]string{}
 	for _, f := range functions {
 		if !isWanted(f) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/protocol"
 )
@@ -113,9 +114,7 @@ func (r goldenRule) ofItsType(t *testing.T) int {
 	t.Helper()
 	for at, event := range slices.Backward(r.Events) {
 		var typed struct{ Type string }
-		if err := json.Unmarshal(event, &typed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(event, &typed))
 		if typed.Type == r.Type.Name {
 			return at
 		}
@@ -128,9 +127,7 @@ func (r goldenRule) ofItsType(t *testing.T) int {
 func withField(t *testing.T, object json.RawMessage, path []string, value string) json.RawMessage {
 	t.Helper()
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(object, &members))
 	switch {
 	case len(path) > 1:
 		members[path[0]] = withField(t, members[path[0]], path[1:], value)
@@ -139,9 +136,6 @@ func withField(t *testing.T, object json.RawMessage, path []string, value string
 	default:
 		members[path[0]] = json.RawMessage(value)
 	}
-	changed, err := json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	changed := must.Have(json.Marshal(members))(t)
 	return changed
 }

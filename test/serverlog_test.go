@@ -9,6 +9,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/legacysession"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -42,18 +43,14 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 	server, err := cluster.Start(t.Context(), cluster.Options{Log: log, Settings: map[string]string{
 		"fsync": "off", "log_error_verbosity": "verbose", "log_min_messages": "notice",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := server.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	address := server.URL("postgres")
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), address))
 	pool := testdb.Connect(t, address)
 
 	started, finished := `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`

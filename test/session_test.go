@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/session"
@@ -96,19 +97,14 @@ func TestSessionsOfFrameworksGoOnInAnotherProcess(t *testing.T) {
 			store := pgagui.New(pool, nil)
 			document := testfile.Read(t, filepath.Join("../session/testdata", file))
 			mustAppend(t, store, "t", "r1", run("r1", nil))
-			version, err := store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r1"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			version := must.Have(store.Sessions().Save(t.Context(), pgagui.SessionKey{ThreadID: "t", Key: "session"}, document, pgagui.SaveOptions{RunID: "r1"}))(t)
 			mustAppend(t, store, "t", "r2", run("r2", nil))
 			mustAppend(t, store, "t", "r3", events(`
 				{"type":"RUN_STARTED","threadId":"t","runId":"r3","parentRunId":"r1"}
 				{"type":"RUN_FINISHED","threadId":"t","runId":"r3"}`))
 
 			program, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			agent := exec.CommandContext(t.Context(), program)
 			agent.Env = append(os.Environ(), sessionAgent+"="+address+" "+part.key)
 			if output, err := agent.CombinedOutput(); err != nil {
@@ -156,21 +152,14 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 		return &messageStore{history: history}, nil
 	})
 
-	document, err := store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: "t", RunID: "r2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Have(store.Sessions().LoadAll(ctx, pgagui.SessionRef{ThreadID: "t", RunID: "r2"}))(t)
 	var whole session.Session
-	if err := json.Unmarshal(document, &whole); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(document, &whole))
 	if whole.ID != "t" || whole.RunID != "r2" || len(whole.Versions) != 2 {
 		t.Errorf("the session says %+v", whole)
 	}
 	messages, err := session.Behaviour[*messageStore](session.WithRegistry(ctx, registry), &whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	messages.history.Messages = append(messages.history.Messages, json.RawMessage(`"hi"`))
 	if document, err = whole.MarshalJSON(); err != nil {
 		t.Fatal(err)
@@ -228,10 +217,7 @@ func TestCheckpointsOfFrameworksComeBackWithTheirLineage(t *testing.T) {
 				t.Fatalf("%s: %v", file, err)
 			}
 		}
-		lineage, err := store.Checkpoints().Lineage(ctx, file, pgagui.CheckpointRef{Namespace: last.Namespace, ID: last.ID})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lineage := must.Have(store.Checkpoints().Lineage(ctx, file, pgagui.CheckpointRef{Namespace: last.Namespace, ID: last.ID}))(t)
 		var got []string
 		for _, checkpoint := range lineage {
 			got = append(got, string(checkpoint.JSON))
@@ -250,9 +236,7 @@ func TestSessionStateReachesNoClient(t *testing.T) {
 	ctx := t.Context()
 	document := testfile.Read(t, "../session/testdata/thread_snapshot.json")
 	var snapshot session.StoredThreadSnapshot
-	if err := json.Unmarshal(document, &snapshot); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(document, &snapshot))
 	if !strings.Contains(string(snapshot.SessionState), "secret") {
 		t.Fatal("the snapshot has no secret to keep")
 	}

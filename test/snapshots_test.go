@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -49,10 +50,7 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 				t.Helper()
 				for thread, runs := range want {
 					for run, meant := range runs {
-						restored, err := store.Restore(ctx, thread, pgagui.At{RunID: fmt.Sprint("run-", run+1)})
-						if err != nil {
-							t.Fatal(err)
-						}
+						restored := must.Have(store.Restore(ctx, thread, pgagui.At{RunID: fmt.Sprint("run-", run+1)}))(t)
 						got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
 						if difference := differences(got, meant); difference != "" {
 							t.Fatalf("%s: %s, run %d: %s", when, thread, run+1, difference)
@@ -73,9 +71,7 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			}
 			check("before compaction")
 			for _, maxRuns := range []int{14, 20} {
-				if err := compact(ctx, pool, maxRuns); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, compact(ctx, pool, maxRuns))
 			}
 			checkStored("after part of it")
 			// Runs that are still in progress, as far as the table says.
@@ -86,14 +82,10 @@ func TestCompactionChangesNoAnswer(t *testing.T) {
 			testdb.Exec(t, pool, `update agui.run set status = 'finished', ended_at = now(),
 				last_seq = (select max(first_seq + n - 1) from agui.batch where batch.thread_key = run.thread_key and batch.run_no = run.run_no)
 				where status = 'running'`)
-			if err := compact(ctx, pool, 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, compact(ctx, pool, 0))
 			checkStored("after compaction")
 			var waiting, kept int
-			if err := pool.QueryRow(ctx, `select count(*) filter (where log_bytes is null), (select count(*) from agui.snapshot) from agui.run`).Scan(&waiting, &kept); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pool.QueryRow(ctx, `select count(*) filter (where log_bytes is null), (select count(*) from agui.snapshot) from agui.run`).Scan(&waiting, &kept))
 			if waiting != 0 || kept < len(want) {
 				t.Errorf("%d runs wait for compaction, %d threads have %d snapshots", waiting, len(want), kept)
 			}
@@ -121,9 +113,7 @@ func appendTree(t *testing.T, pool *pgxpool.Pool, thread string, stream []json.R
 			}
 			parent = &number
 			fold = folds[number-1].Clone()
-			if err := fold.EndRun(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, fold.EndRun())
 		}
 		for i, event := range stream[first : first+n] {
 			fold.Locate(fmt.Sprint("run-", run), int64(first+i+1))
@@ -234,10 +224,7 @@ func TestManyToolCallsBehindASnapshot(t *testing.T) {
 		for _, event := range events {
 			whole.Apply(event)
 		}
-		restored, err := store.Restore(t.Context(), "t", pgagui.At{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		restored := must.Have(store.Restore(t.Context(), "t", pgagui.At{}))(t)
 		got := meaning{Messages: restored.Messages, State: restored.State, Interrupts: restored.Interrupts}
 		if difference := differences(got, meaningOf(t, whole)); difference != "" {
 			t.Fatalf("seed %d, run %d: %s", *firstSeed, n, difference)

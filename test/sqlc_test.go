@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/examples/sqlc/db"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -48,9 +49,7 @@ func sqlcSchema(t *testing.T) string {
 		where c.relnamespace = 'agui'::regnamespace and c.relkind in ('r', 'v', 'c') and c.relname <> 'schema_migrations'
 		group by c.oid
 		order by position(c.relkind::text in 'rvc'), c.relname collate "C"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var name, comment string
 	var columns, types, comments []string
 	var notNull []bool
@@ -157,9 +156,7 @@ func TestSQLCInfersTypes(t *testing.T) {
 	// Together with a table of its own.
 	schema := testfile.Read(t, filepath.Join(project, "schema.sql"))
 	testdb.Exec(t, pool, string(schema))
-	if err := queries.SaveNote(ctx, db.SaveNoteParams{ThreadID: "t", Seq: 9, Note: "look at this"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, queries.SaveNote(ctx, db.SaveNoteParams{ThreadID: "t", Seq: 9, Note: "look at this"}))
 	if noted, err := queries.NotedEvents(ctx, "t"); err != nil || len(noted) != 1 || noted[0].Type != "RUN_FINISHED" {
 		t.Errorf("the events with notes: %+v, %v", noted, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -60,9 +61,7 @@ func TestStatsAndLagCostTheSameInALargerStore(t *testing.T) {
 				measured[statement] = append(measured[statement], c)
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 	}
 	for _, statement := range statements[:2] {

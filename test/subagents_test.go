@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -37,10 +38,7 @@ func TestSubagentsOfGeneratedThreads(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 11))
 			thread := fmt.Sprint("seed-", seed)
 			log := eventsOf(t, pool, thread)
-			runs, err := store.Runs(t.Context(), thread)
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must.Have(store.Runs(t.Context(), thread))(t)
 			for _, run := range runs {
 				lineage := lineageOf(t, store, thread, run.ID)
 				for _, options := range []pgagui.SubagentsOptions{
@@ -48,10 +46,7 @@ func TestSubagentsOfGeneratedThreads(t *testing.T) {
 					{At: pgagui.At{RunID: run.ID}, NoLineage: true},
 					{At: pgagui.At{RunID: run.ID, Seq: 1 + random.Int64N(int64(len(log)))}},
 				} {
-					got, err := store.Subagents(t.Context(), thread, options)
-					if err != nil {
-						t.Fatal(err)
-					}
+					got := must.Have(store.Subagents(t.Context(), thread, options))(t)
 					of := lineage
 					if options.NoLineage {
 						of = []string{run.ID}
@@ -145,9 +140,7 @@ func slowSubagents(t *testing.T, log []pgagui.Event, runs []pgagui.Run, runIDs [
 		}
 		s.EndedAt = at
 		var raw struct{ Result, Usage json.RawMessage }
-		if err := json.Unmarshal(event.JSON, &raw); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(event.JSON, &raw))
 		if _, isList := body["usage"].([]any); isList {
 			s.Usage = raw.Usage
 		}
@@ -224,10 +217,7 @@ func TestSubagentsAcrossRuns(t *testing.T) {
 		`{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[{"id":"i","reason":"confirm","subagentRunId":"a"}]}}`,
 	))
 	lines := func(options pgagui.SubagentsOptions) string {
-		subagents, err := store.Subagents(t.Context(), "t", options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		subagents := must.Have(store.Subagents(t.Context(), "t", options))(t)
 		var lines []string
 		for _, s := range subagents {
 			lines = append(lines, fmt.Sprintf("%s%s %s %s–%s %d ms %s%s%v%s", strings.Repeat("  ", s.Depth-1), s.Name, s.Status, s.RunID, s.LastRunID, s.DurationMs,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -21,9 +22,7 @@ func TestCommentsListErrors(t *testing.T) {
 		select pronamespace::regnamespace || '.' || proname, coalesce(prosrc, '') || coalesce(pg_get_function_sqlbody(oid), ''),
 			coalesce(obj_description(oid, 'pg_proc'), '')
 		from pg_proc where pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const elsewhere = "UI027" // of every call for a thread, where there is a cluster: docs/reference/errors.md says it once
 	code := regexp.MustCompile(`\bUI[0-9]{3}\b`)
 	call := regexp.MustCompile(`\b(agui(?:_internal)?\.\w+)\(`)

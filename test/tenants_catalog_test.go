@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -50,9 +51,7 @@ func TestEveryFunctionIsBoundToScopes(t *testing.T) {
 				select from unnest('{agui_reader,agui_writer,agui_worker,agui_maintainer,agui_recorder,agui_diagnoser,pg_monitor}'::text[]) as role
 				where has_function_privilege(role, proc.oid, 'execute')
 			))`, asksForScopes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	byPolicies, definers := 0, 0
 	asks := map[string][]string{}
 	var function string

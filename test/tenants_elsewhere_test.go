@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -58,15 +59,11 @@ func newLair(t *testing.T) *lair {
 		"autovacuum_vacuum_threshold": "1", "autovacuum_vacuum_scale_factor": "0",
 	})
 	address := server.URL("postgres")
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), address))
 	l := &lair{tenancy: newTenancyIn(t, address)}
 	var err error
 	l.version, err = strconv.Atoi(testdb.List[string](t, l.owner, `select current_setting('server_version_num')`)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { // before the roles
 		if _, err := l.owner.Exec(context.Background(), `drop schema lair, office cascade`); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -82,9 +83,7 @@ func planRows(t *testing.T, plan string) (rows []float64) {
 		Plans []node
 	}
 	var plans []struct{ Plan node }
-	if err := json.Unmarshal([]byte(plan), &plans); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(plan), &plans))
 	var add func(node)
 	add = func(n node) {
 		rows = append(rows, n.Rows)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -122,10 +123,7 @@ type randomTenant struct {
 
 func connectOne(t *testing.T, pool *pgxpool.Pool) *pgx.Conn {
 	t.Helper()
-	connection, err := pool.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pool.Acquire(t.Context()))(t)
 	t.Cleanup(connection.Release)
 	return connection.Conn()
 }
@@ -166,9 +164,7 @@ func callable(t *testing.T, pool *pgxpool.Pool, except ...string) (functions []c
 				where 'agui_internal'::regnamespace in (type.typnamespace, element.typnamespace)
 			)
 		order by 2`, append([]string{}, except...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var f calledFunction
 	if _, err := pgx.ForEachRow(rows, []any{&f.name, &f.qualified, &f.isProcedure, &f.changes, &f.arguments, &f.types, &f.required}, func() error {
 		functions = append(functions, f)

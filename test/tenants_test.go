@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -160,12 +161,8 @@ func TestTenantsSeeTheirRowsAlone(t *testing.T) {
 		columns := `select (to_jsonb(row) - 'compaction_lag' - 'repack_lag' - 'oldest_sign_of_life' - 'is_exact')::text from ` + call + ` as row`
 		ofA := testdb.List[string](t, tenants.asA, columns)[0]
 		var alone, all map[string]*float64
-		if err := json.Unmarshal([]byte(ofA), &alone); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(testdb.List[string](t, tenants.owner, columns)[0]), &all); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(ofA), &alone))
+		must.Do(t, json.Unmarshal([]byte(testdb.List[string](t, tenants.owner, columns)[0]), &all))
 		for column, value := range all {
 			switch {
 			case strings.HasSuffix(column, "_disk_bytes"):
@@ -390,17 +387,12 @@ func TestForeignChangesAreRefused(t *testing.T) {
 		from pg_proc as proc
 		where proc.pronamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and proc.prosecdef and proc.provolatile = 'v'
 			and exists (select from aclexplode(proc.proacl) as granted where granted.grantee <> proc.proowner)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	type function struct {
 		Signature, Name, Schema string
 		Arguments, Types        []string
 	}
-	functions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[function])
-	if err != nil {
-		t.Fatal(err)
-	}
+	functions := must.Have(pgx.CollectRows(rows, pgx.RowToStructByPos[function]))(t)
 	if len(functions) < 30 {
 		t.Fatalf("only %d functions were found", len(functions))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -44,10 +45,7 @@ func TestThinkingHasOneID(t *testing.T) {
 	const restore = `select agui.restore('t')`
 	replayed := func(shape compaction.Shape) (messages []string) {
 		t.Helper()
-		events, err := pgagui.New(pool, nil).Replay(t.Context(), "t", pgagui.ReplayOptions{Shape: shape})
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := must.Have(pgagui.New(pool, nil).Replay(t.Context(), "t", pgagui.ReplayOptions{Shape: shape}))(t)
 		for _, message := range foldInGo(t, events).Messages {
 			messages = append(messages, string(message))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -36,30 +37,22 @@ func TestTimeTravelToEverySeq(t *testing.T) {
 				fold := compaction.New()
 				rows, err := pool.Query(ctx, `
 					select agui.restore($1, at_seq => seq) from generate_series(1, $2::int) as seq order by seq`, thread, len(stream))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				for seq := 1; rows.Next(); seq++ {
 					var document json.RawMessage
 					var restored struct {
 						meaning
 						Seq int
 					}
-					if err := rows.Scan(&document); err != nil {
-						t.Fatal(err)
-					}
-					if err := json.Unmarshal(document, &restored); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, rows.Scan(&document))
+					must.Do(t, json.Unmarshal(document, &restored))
 					fold.Locate("r", int64(seq))
 					fold.Apply(stream[seq-1])
 					if difference := differences(restored.meaning, meaningOf(t, fold)); difference != "" || restored.Seq != seq {
 						t.Errorf("%s stream, seed %d, %s, at seq %d of %d (restored %d): %s", kind.name, seed, when, seq, len(stream), restored.Seq, difference)
 					}
 				}
-				if err := rows.Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, rows.Err())
 				testdb.Exec(t, pool, `
 					select agui_internal.write_snapshot(thread_key, run_no, agui_internal.fold_run(thread_key, run_no, last_seq / 2))
 					from agui.run where thread_key = agui.thread_key('', $1)`, thread)
@@ -129,9 +122,7 @@ func TestTimeTravelByTime(t *testing.T) {
 					var agree bool
 					bySeq := fmt.Sprintf(read, fmt.Sprintf("'t', %s, at_seq => %d", run, last))
 					byTime := fmt.Sprintf(read, fmt.Sprintf("'t', %s, at_time => $1", run))
-					if err := pool.QueryRow(ctx, "select "+bySeq+"::text is not distinct from "+byTime+"::text", point).Scan(&agree); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, pool.QueryRow(ctx, "select "+bySeq+"::text is not distinct from "+byTime+"::text", point).Scan(&agree))
 					if !agree {
 						t.Errorf("%s: %s is not %s, at %s", when, byTime, bySeq, point)
 					}
@@ -143,14 +134,8 @@ func TestTimeTravelByTime(t *testing.T) {
 					and agui.restore('t', at_seq => $2 + 3, at_time => $1)::text = agui.restore('t', at_seq => $2)::text`, point, last); !agree {
 				t.Errorf("%s: seq and time together, at %s", when, point)
 			}
-			restored, err := store.Restore(ctx, "t", pgagui.At{Time: point})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := store.Restore(ctx, "t", pgagui.At{Seq: int64(max(1, last))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			restored := must.Have(store.Restore(ctx, "t", pgagui.At{Time: point}))(t)
+			want := must.Have(store.Restore(ctx, "t", pgagui.At{Seq: int64(max(1, last))}))(t)
 			if last > 0 && string(restored.JSON) != string(want.JSON) || last == 0 && (restored.Seq != 0 || len(restored.Messages) > 0 || string(restored.State) != "{}") {
 				t.Errorf("%s: Restore at %s: %s", when, point, restored.JSON)
 			}
@@ -166,10 +151,7 @@ func TestTimeTravelByTime(t *testing.T) {
 func TestTimeTravelInADamagedLog(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	tx, err := testdb.Pool(t).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(testdb.Pool(t).Begin(ctx))(t)
 	defer tx.Rollback(context.Background())
 	exec := func(statement string, arguments ...any) {
 		t.Helper()
@@ -202,9 +184,6 @@ func TestTimeTravelInADamagedLog(t *testing.T) {
 
 func firstRun(t *testing.T, store *pgagui.Store, thread string) string {
 	t.Helper()
-	runs, err := store.Runs(t.Context(), thread)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Have(store.Runs(t.Context(), thread))(t)
 	return runs[0].ID
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -68,10 +69,7 @@ func TestTrialTypeIsKnownToAllThatReadsTheLog(t *testing.T) {
 
 	// The start ends the pieces of the answer that came before it.
 	var rows []string
-	page, err := store.History(ctx, "t", pgagui.HistoryOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Have(store.History(ctx, "t", pgagui.HistoryOptions{}))(t)
 	for _, row := range page.Events {
 		rows = append(rows, fmt.Sprint(row.Type, " ", row.Count))
 	}
@@ -115,18 +113,13 @@ func TestTrialTypeInGeneratedStreams(t *testing.T) {
 		}
 	}
 	for i, stream := range streams {
-		compacted, err := compaction.CompactEvents(stream, compaction.StreamShape, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compacted := must.Have(compaction.CompactEvents(stream, compaction.StreamShape, nil))(t)
 		if difference := differences(foldInGo(t, compacted), foldInGo(t, stream)); difference != "" {
 			t.Errorf("stream %d: compacted in Go: %s", i, difference)
 		}
 		inSQL := testdb.Ask[[]byte](t, pool, `select agui.compact_events($1::json)::text`, string(compactiontest.Batch(stream)))
 		var events []json.RawMessage
-		if err := json.Unmarshal(inSQL, &events); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(inSQL, &events))
 		if difference := differences(foldInGo(t, events), foldInGo(t, stream)); difference != "" {
 			t.Errorf("stream %d: compacted in SQL: %s", i, difference)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -14,9 +15,7 @@ func TestReadsOfUnknownThreadsAreEmpty(t *testing.T) {
 	pool := testdb.Pool(t)
 	testdb.Exec(t, pool, `select agui.append('there', 'r', '[{"type":"RUN_STARTED"},{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"x"},{"type":"RUN_FINISHED"}]')`)
 	const join = `select count(*)::int from (values ('there'), ('elsewhere')) as mine (id) cross join lateral agui.messages(mine.id)`
-	if err := next(pool, "there"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next(pool, "there"))
 	if _, err := pool.Exec(t.Context(), join); err == nil || !strings.Contains(err.Error(), `thread "elsewhere" is unknown`) {
 		t.Errorf("without the setting: %v", err)
 	}

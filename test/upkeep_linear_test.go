@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -118,9 +119,7 @@ func TestManyRunsInOneTransaction(t *testing.T) {
 					t.Errorf("call %d of a run reads %d pages for run %d, %d for run %d", place+1, early, runs/2, late, runs)
 				}
 			}
-			if err := tx.Commit(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tx.Commit(ctx))
 			for id, thread := range verifyThreads(t, pool, jobs.VerifyOptions{}) {
 				if problems := described(thread.Problems); len(problems) > 0 {
 					t.Errorf("%v: %v", id, problems)
@@ -193,17 +192,13 @@ func TestAThreadThatIsFullFailsItsOwnCallAlone(t *testing.T) {
 			array['full', 'other'], array['r', 'r'],
 			array['[{"type":"CUSTOM","name":"a"},{"type":"CUSTOM","name":"b"}]', '[{"type":"CUSTOM","name":"c"}]']::json[])
 		order by call_no`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer rows.Close()
 	got := ""
 	for rows.Next() {
 		var no, lastSeq int64
 		var code string
-		if err := rows.Scan(&no, &lastSeq, &code); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&no, &lastSeq, &code))
 		got += fmt.Sprint(no, ":", lastSeq, code, " ")
 	}
 	if err := rows.Err(); err != nil || got != "1:022003 2:2 " {
@@ -382,9 +377,7 @@ func TestVerifyFoldsRunsTogether(t *testing.T) {
 			from pg_stat_xact_user_functions
 			where funcname = 'fold_events'`, []any{&snapshots, &folds}},
 	} {
-		if err := tx.QueryRow(t.Context(), step.statement).Scan(step.results...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.QueryRow(t.Context(), step.statement).Scan(step.results...))
 	}
 	if damages != 0 || snapshots < 2 || snapshots > runs/4 || folds > snapshots+1 {
 		t.Errorf("%d damages; %d folds for %d snapshots of %d runs", damages, folds, snapshots, runs)
@@ -424,9 +417,7 @@ func TestCompactionOfManyRunsOfOneParent(t *testing.T) {
 					json_build_object('type', 'RUN_FINISHED')), parent_run_id => 'parent')
 				from generate_series(1, $1::int) as no`, children)
 			testdb.Exec(t, pool, `set track_functions = 'all'`)
-			if err := compact(t, pool); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, compact(t, pool))
 			testdb.Exec(t, pool, `select pg_stat_force_next_flush()`)
 			calls := func(function string) int {
 				return testdb.Ask[int](t, pool, fmt.Sprintf(`select coalesce(sum(calls), 0)::int from pg_stat_user_functions where funcname = '%s'`, function))

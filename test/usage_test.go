@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -36,20 +37,14 @@ func TestUsageOfGeneratedThreads(t *testing.T) {
 		for n := range seeds {
 			thread := fmt.Sprint("seed-", *firstSeed+uint64(n))
 			log := eventsOf(t, pool, thread)
-			runs, err := store.Runs(t.Context(), thread)
-			if err != nil {
-				t.Fatal(err)
-			}
+			runs := must.Have(store.Runs(t.Context(), thread))(t)
 			all := make([]string, len(runs))
 			for i, run := range runs {
 				all[i] = run.ID
 			}
 			check := func(options pgagui.UsageOptions, runIDs []string) {
 				t.Helper()
-				got, err := store.Usage(t.Context(), thread, options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Have(store.Usage(t.Context(), thread, options))(t)
 				withUsage += len(got.Models)
 				want := slowUsage(t, log, runIDs)
 				if got, want := shown(t, got), shown(t, want); got != want {
@@ -100,10 +95,7 @@ func TestTheLastEndOfARunCounts(t *testing.T) {
 		for _, events := range c.calls {
 			mustAppend(t, store, name, "r", rawEvents(events...))
 		}
-		usage, err := store.Usage(t.Context(), name, pgagui.UsageOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		usage := must.Have(store.Usage(t.Context(), name, pgagui.UsageOptions{}))(t)
 		got := int64(-1)
 		if len(usage.Models) == 1 && usage.Models[0].InputTokens != nil {
 			got = *usage.Models[0].InputTokens
@@ -136,10 +128,7 @@ func TestUsageBeyondABigint(t *testing.T) {
 	store := pgagui.New(testdb.Pool(t), nil)
 	entry := fmt.Sprintf(`{"inputTokens":%d,"outputTokens":%[1]d}`, 1<<53-1)
 	mustAppend(t, store, "t", "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED","usage":[`+strings.Repeat(entry+",", 1500)+entry+`]}`))
-	usage, err := store.Usage(t.Context(), "t", pgagui.UsageOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	usage := must.Have(store.Usage(t.Context(), "t", pgagui.UsageOptions{}))(t)
 	if m := usage.Models[0]; *m.InputTokens != math.MaxInt64 || *m.OutputTokens != math.MaxInt64 || *m.TotalTokens != math.MaxInt64 {
 		t.Error(shown(t, usage))
 	}
@@ -167,20 +156,14 @@ func TestUsageCountsAsTheOfficialClient(t *testing.T) {
 	startOracle(t) // skips the test if there is none
 	client := exec.Command("node", filepath.Join("oracle", "usage.mjs"))
 	client.Stdin = &question
-	answers, err := client.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := must.Have(client.Output())(t)
 	store := pgagui.New(testdb.Pool(t), nil)
 	lines := bufio.NewScanner(bytes.NewReader(answers))
 	for i, list := range lists {
 		lines.Scan()
 		thread := fmt.Sprint(i)
 		mustAppend(t, store, thread, "r", rawEvents(`{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED","usage":[`+strings.Join(list, ",")+`]}`))
-		usage, err := store.Usage(t.Context(), thread, pgagui.UsageOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		usage := must.Have(store.Usage(t.Context(), thread, pgagui.UsageOptions{}))(t)
 		var want []pgagui.ModelUsage
 		if err := json.Unmarshal(lines.Bytes(), &want); err != nil {
 			t.Fatalf("%s: %v", lines.Bytes(), err)
@@ -380,10 +363,7 @@ func decoded(t *testing.T, event json.RawMessage) map[string]any {
 
 func shown(t *testing.T, value any) string {
 	t.Helper()
-	text, err := json.MarshalIndent(value, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.MarshalIndent(value, "", " "))(t)
 	return string(text)
 }
 
@@ -397,10 +377,7 @@ func logText(log []pgagui.Event) string {
 
 func lineageOf(t *testing.T, store *pgagui.Store, thread, run string) (runIDs []string) {
 	t.Helper()
-	runs, err := store.Lineage(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Have(store.Lineage(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}))(t)
 	for _, run := range runs {
 		runIDs = append(runIDs, run.ID)
 	}

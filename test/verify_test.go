@@ -18,6 +18,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -790,10 +791,7 @@ func verifyThreads(t *testing.T, pool *pgxpool.Pool, options jobs.VerifyOptions)
 	t.Helper()
 	reports := map[string]jobs.VerifiedThread{}
 	options.Report = func(thread jobs.VerifiedThread) { reports[thread.ThreadKey] = thread }
-	done, err := jobs.Verify(context.Background(), pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must.Have(jobs.Verify(context.Background(), pool, options))(t)
 	if done.Threads != len(reports) {
 		t.Errorf("%d threads were checked, %d reported", done.Threads, len(reports))
 	}
@@ -1049,10 +1047,7 @@ func appendAsRuns(t *testing.T, store *pgagui.Store, thread string, stream []jso
 		if len(ended) > 0 {
 			opening["parentRunId"] = ended[random.IntN(len(ended))]
 		}
-		first, err := json.Marshal(opening)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Have(json.Marshal(opening))(t)
 		events := []json.RawMessage{first}
 		n := min(1+random.IntN(15), len(stream))
 		events = append(events, stream[:n]...)
@@ -1115,9 +1110,7 @@ func TestVerifyWhileOthersWrite(t *testing.T) {
 	for isWritten := false; !isWritten; {
 		select {
 		case err := <-written:
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			isWritten = true
 		default:
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -48,9 +49,7 @@ func TestJobsReadInProportionToTheRuns(t *testing.T) {
 				ctx := context.Background()
 				testdb.Exec(t, pool, job.prepare)
 				before := logRowsRead(t, pool)
-				if err := job.do(ctx, pool); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, job.do(ctx, pool))
 				return logRowsRead(t, pool) - before
 			}
 			few, many := rows(30), rows(60)

@@ -16,6 +16,7 @@ import (
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
@@ -108,15 +109,11 @@ func checkOpen(t *testing.T, pool *pgxpool.Pool, store *pgagui.Store, run pgagui
 		cross join lateral agui_internal.open_parts(run, $4) as part
 		join (select distinct opens, part from agui_internal.event_roles()) as role on role.opens = part.opens
 		order by part.opened_at`, run.ThreadID, run.RunID, store.Scope(), moment.Event.Seq)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var want, got []string
 	for rows.Next() {
 		var part string
-		if err := rows.Scan(&part); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&part))
 		want = append(want, part)
 	}
 	if rows.Err() != nil {
@@ -139,13 +136,9 @@ func checkPaths(t *testing.T, moment *timeline.Moment, before json.RawMessage) {
 		return // it may be spelled otherwise
 	}
 	patch, _, err := jsontree.CreatePatch(before, moment.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var operations []struct{ Op, Path string }
-	if err := json.Unmarshal(patch, &operations); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(patch, &operations))
 	for _, operation := range operations {
 		isNamed := slices.ContainsFunc(moment.StatePaths, func(path string) bool {
 			// A path in an array says where something went in: what is behind it moves.
@@ -258,10 +251,7 @@ func TestAStepFoldsFewEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	cache := timeline.NewCache(0)
-	line, err := cache.Open(t.Context(), store, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Have(cache.Open(t.Context(), store, run))(t)
 	folds := func(seq int) int {
 		before := line.Folded()
 		if _, err := line.At(t.Context(), int64(seq)); err != nil {
@@ -288,10 +278,7 @@ func TestAStepFoldsFewEvents(t *testing.T) {
 			t.Fatalf("on to %d: %d folds", seq, n)
 		}
 	}
-	again, err := cache.Open(t.Context(), store, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := must.Have(cache.Open(t.Context(), store, run))(t)
 	if before := again.Folded(); before != line.Folded() {
 		t.Errorf("opened once more, it has folded %d events, not %d", before, line.Folded())
 	}
@@ -309,10 +296,7 @@ func TestACacheIsBounded(t *testing.T) {
 	whole := timeline.NewCache(0)
 	var lines []*timeline.Timeline
 	for number := range 5 {
-		line, err := whole.Open(t.Context(), store, pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Have(whole.Open(t.Context(), store, pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}))(t)
 		if _, err := line.At(t.Context(), line.Run().LastSeq); err != nil {
 			t.Fatal(err)
 		}
@@ -327,20 +311,11 @@ func TestACacheIsBounded(t *testing.T) {
 		cache := timeline.NewCache(most)
 		for _, place := range append(rand.Perm(5), rand.Perm(5)...) {
 			run := pgagui.RunRef{ThreadID: "t", RunID: lines[place].Run().RunID}
-			line, err := cache.Open(t.Context(), store, run)
-			if err != nil {
-				t.Fatal(err)
-			}
+			line := must.Have(cache.Open(t.Context(), store, run))(t)
 			for range 20 {
 				seq := line.Run().FirstSeq + rand.Int64N(line.Run().LastSeq-line.Run().FirstSeq+1)
-				got, err := line.At(t.Context(), seq)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := lines[place].At(t.Context(), seq)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Have(line.At(t.Context(), seq))(t)
+				want := must.Have(lines[place].At(t.Context(), seq))(t)
 				if string(joined(got.Messages)) != string(joined(want.Messages)) || string(got.State) != string(want.State) || string(got.Event.JSON) != string(want.Event.JSON) {
 					t.Fatalf("%s: run %s at %d: %+v, want %+v", what, run.RunID, seq, got, want)
 				}
@@ -374,28 +349,16 @@ func TestATimelineGoesOn(t *testing.T) {
 		if seq, err = store.Append(t.Context(), run, batch, options); err != nil {
 			t.Fatal(err)
 		}
-		line, err := cache.Open(t.Context(), store, run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Have(cache.Open(t.Context(), store, run))(t)
 		for _, at := range []int64{seq, 1, seq/2 + 1} {
-			moment, err := line.At(t.Context(), at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := store.Restore(t.Context(), "t", pgagui.At{RunID: "r", Seq: at})
-			if err != nil {
-				t.Fatal(err)
-			}
+			moment := must.Have(line.At(t.Context(), at))(t)
+			want := must.Have(store.Restore(t.Context(), "t", pgagui.At{RunID: "r", Seq: at}))(t)
 			if string(joined(moment.Messages)) != string(joined(want.Messages)) || !jsontree.Equal(moment.State, want.State) {
 				t.Fatalf("at %d of %d: %s %s, want %s", at, seq, moment.Messages, moment.State, want.JSON)
 			}
 		}
 	}
-	line, err := cache.Open(t.Context(), store, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := must.Have(cache.Open(t.Context(), store, run))(t)
 	if moment, err := line.At(t.Context(), 2); err != nil || !slices.Equal(moment.StatePaths, []string{"/given"}) {
 		t.Errorf("where the input counts from: %+v, error %v", moment, err)
 	}
@@ -411,10 +374,7 @@ func TestATimelineGoesOn(t *testing.T) {
 	if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	other, err := cache.Open(t.Context(), store, run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Have(cache.Open(t.Context(), store, run))(t)
 	if moment, err := other.At(t.Context(), 1); err != nil || moment.Event.Type != "RUN_STARTED" || len(moment.Messages) != 0 {
 		t.Errorf("another run of the same name: %+v, error %v", moment, err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/transcript"
 )
@@ -40,9 +41,7 @@ func TestGoldenConversations(t *testing.T) {
 			var want golden
 			decoder := json.NewDecoder(bytes.NewReader(text))
 			decoder.DisallowUnknownFields()
-			if err := decoder.Decode(&want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, decoder.Decode(&want))
 			testfile.Golden(t, strings.TrimSuffix(file, ".json")+".txt", write(t, want.Options, want.Conversation))
 		})
 	}
@@ -51,9 +50,7 @@ func TestGoldenConversations(t *testing.T) {
 func write(t *testing.T, options transcript.Options, conversation transcript.Conversation) string {
 	t.Helper()
 	var out strings.Builder
-	if err := transcript.New(options).Write(&out, conversation); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, transcript.New(options).Write(&out, conversation))
 	return out.String()
 }
 
@@ -141,10 +138,7 @@ func TestItemsAsJSON(t *testing.T) {
 	for i := range max(len(items), len(want)) {
 		var got, wanted string
 		if i < len(items) {
-			text, err := json.Marshal(items[i])
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Have(json.Marshal(items[i]))(t)
 			got = string(text)
 		}
 		if i < len(want) {
@@ -172,10 +166,7 @@ func TestTextIsNeverTooWide(t *testing.T) {
 		strings.Repeat("word ", 50), strings.Repeat("x", 300), strings.Repeat("日本", 60), strings.Repeat(" ", 50) + "end", "a" + strings.Repeat(" ", 90) + "b",
 		"a" + strings.Repeat("\u0903", 100), strings.Repeat("⸻", 30), strings.Repeat("    - ", 9) + strings.Repeat("⸻", 9), "1234567890123456789012345. one two three four",
 	} {
-		content, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := must.Have(json.Marshal(text))(t)
 		nested := strings.Repeat(`[{"a":`, 20) + string(content) + strings.Repeat(`}]`, 20)
 		for _, width := range []int{1, 20, 21, 33, 80} {
 			checkWritten(t, transcript.Options{Width: width}, transcript.Conversation{Title: text, Messages: []json.RawMessage{

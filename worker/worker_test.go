@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -38,9 +39,7 @@ func (l *logLines) has(t *testing.T, message, job string) bool {
 	defer l.mutex.Unlock()
 	for line := range strings.Lines(l.text.String()) {
 		var entry struct{ Msg, Job string }
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &entry))
 		if entry.Msg == message && entry.Job == job {
 			return true
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -20,26 +21,18 @@ var shared = sync.OnceValues(func() (*Corpus, error) { return Open(context.Backg
 
 func open(t *testing.T) *Corpus {
 	t.Helper()
-	corpus, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := must.Have(shared())(t)
 	return corpus
 }
 
 func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	one := open(t)
-	other, err := Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Have(Open(t.Context()))(t)
 	folder := t.TempDir()
 	file := func(corpus *Corpus, seed uint64, name string) [32]byte {
 		path := filepath.Join(folder, name)
-		if err := WriteFile(path, corpus.AllTypes(seed, 10)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, WriteFile(path, corpus.AllTypes(seed, 10)))
 		written := testfile.Read(t, path)
 		return sha256.Sum256(written)
 	}
@@ -93,12 +86,8 @@ func TestStateIsWhatTheEventsSay(t *testing.T) {
 			fold.Apply(event)
 		}
 		var got, want any
-		if err := json.Unmarshal(fold.State(), &got); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(jsonText(w.state), &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(fold.State(), &got))
+		must.Do(t, json.Unmarshal(jsonText(w.state), &want))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the events give the state\n%s\nwant\n%s", name, fold.State(), jsonText(w.state))
 		}
@@ -152,9 +141,7 @@ func TestFinerPiecesMakeTheSameMessages(t *testing.T) {
 		var texts bytes.Buffer
 		for _, message := range fold.Messages() {
 			var body struct{ Content string }
-			if err := json.Unmarshal(message.JSON(), &body); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(message.JSON(), &body))
 			texts.WriteString(message.Role() + ": " + body.Content + "\n")
 		}
 		return texts.Bytes()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -22,9 +23,7 @@ func start(t *testing.T) *Process {
 	if errors.Is(err, ErrNotInstalled) {
 		testneeds.Skip(t, testneeds.Node, "%v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -41,9 +40,7 @@ type answer struct {
 
 func do(t *testing.T, p *Process, command map[string]any) (answer answer) {
 	t.Helper()
-	if err := p.Do(t.Context(), command, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Do(t.Context(), command, &answer))
 	return answer
 }
 
@@ -147,9 +144,7 @@ func TestLangGraphStoresTheConversation(t *testing.T) {
 				Seconds  []float64
 				Messages int
 			}
-			if err := p.Do(t.Context(), map[string]any{"do": command, "file": file, "url": database, "times": 3}, &read); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Do(t.Context(), map[string]any{"do": command, "file": file, "url": database, "times": 3}, &read))
 			if read.Messages != want || len(read.Seconds) != 3 {
 				t.Errorf("%s: %s: %+v, want %d messages and 3 times", test.name, command, read, want)
 			}
@@ -211,14 +206,10 @@ func TestStartSaysWhatIsMissing(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, module), source, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	check("run npm ci in " + folder)
-	if err := os.Mkdir(filepath.Join(folder, "node_modules"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(folder, "node_modules"), 0o700))
 	check("is not installed: run npm ci in bench/peers")
 }
 
@@ -227,10 +218,7 @@ func TestContextEndsACommand(t *testing.T) {
 	if _, err := os.Stat("node_modules"); err != nil {
 		testneeds.Skip(t, testneeds.Node, "run npm ci in bench/peers")
 	}
-	p, err := Start(context.Background(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Have(Start(context.Background(), "."))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := p.Do(ctx, map[string]any{"do": "versions"}, nil); !errors.Is(err, context.Canceled) {

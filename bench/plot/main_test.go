@@ -8,21 +8,17 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/bench"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
 func TestReportBecomesPlots(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(bench.Report{Measurements: someMeasurements()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(bench.Report{Measurements: someMeasurements()}))(t)
 	folder := t.TempDir()
 	report := filepath.Join(folder, "report.json")
 	testfile.Write(t, report, text)
-	if err := run([]string{report, filepath.Join(folder, "plots")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run([]string{report, filepath.Join(folder, "plots")}))
 	for _, file := range []string{"ratios.svg", "storage.svg"} {
 		drawn, err := os.ReadFile(filepath.Join(folder, "plots", file))
 		if err != nil {
@@ -68,10 +64,7 @@ func TestLabelsAreLegible(t *testing.T) {
 		"ratios":  {drawRatios, []string{"log on disk / plain table", "read a thread / plain table", "target", "pgagui beside its peers"}},
 		"storage": {drawStorage, []string{"log on disk / plain table", "bytes/event", "pgagui", "the other side"}},
 	} {
-		drawn, err := test.draw(someMeasurements())
-		if err != nil {
-			t.Fatal(err)
-		}
+		drawn := must.Have(test.draw(someMeasurements()))(t)
 		written := map[string]bool{}
 		width, height := drawn.Size()
 		for i, one := range drawn.labels {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -40,13 +41,9 @@ func TestContainerImage(t *testing.T) {
 	folder := t.TempDir()
 	context := filepath.Join(folder, "context")
 	for _, name := range []string{"image", "etc/ssl/certs"} {
-		if err := os.MkdirAll(filepath.Join(context, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(context, name), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(context, "etc/ssl/certs/ca-certificates.crt"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(context, "etc/ssl/certs/ca-certificates.crt"), nil, 0o644))
 	do := func(folder, name string, arguments ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), name, arguments...)
@@ -83,9 +80,7 @@ func TestContainerImage(t *testing.T) {
 			} `json:"config"`
 		}
 	}
-	if err := json.Unmarshal([]byte(call("inspect", "--type", "image", "pgagui")), &image); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(call("inspect", "--type", "image", "pgagui")), &image))
 	config := image.Docker.Config
 	if config.User != "65532:65532" || config.StopSignal != "SIGTERM" || len(config.Healthcheck.Test) == 0 || config.Healthcheck.Test[0] != "CMD" ||
 		!slices.Equal(config.Entrypoint, []string{"/pgagui"}) || !slices.Equal(config.Cmd, []string{"serve"}) {
@@ -93,14 +88,9 @@ func TestContainerImage(t *testing.T) {
 	}
 
 	// Containers without isolation of the network, so the port must be a free one.
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, free.Close())
 	container := call("from", "--pull-never", "pgagui")
 	run := func(arguments ...string) []string {
 		return buildah(append([]string{"run", "--isolation", "chroot", container}, arguments...)...)
@@ -111,10 +101,7 @@ func TestContainerImage(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	line := buildah("run", "--isolation", "chroot", "--env", "DATABASE_URL="+commands.DatabaseURL, "--env", "PGAGUI_LISTEN="+address, container)
 	server := exec.CommandContext(t.Context(), line[0], slices.Concat(line[1:], config.Entrypoint, config.Cmd, []string{"--insecure", "--json", "--until-stdin-ends"})...)
-	stdin, err := server.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Have(server.StdinPipe())(t)
 	process := clitest.StartProcess(t, server)
 	process.WaitForLine(t, `"msg":"serving"`)
 	if users := usersOf(t, address); !slices.Equal(users, []string{"65532"}) {
@@ -123,9 +110,7 @@ func TestContainerImage(t *testing.T) {
 	health := strings.Split(strings.ReplaceAll(strings.Join(config.Healthcheck.Test[1:], " "), "127.0.0.1:8080", address), " ")
 	check := run(health...)
 	do(folder, check[0], check[1:]...)
-	if err := stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, stdin.Close())
 	process.WaitForLine(t, `"msg":"the server stopped"`)
 	if code := process.End(t); code != cli.ExitOK {
 		t.Errorf("exit code %d:\n%s", code, process.Log)

@@ -20,6 +20,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/jobs"
@@ -28,14 +29,9 @@ import (
 // shell runs a command line with pgagui in $PATH, and returns its exit code and stderr.
 func shell(c clitest.CommandLine, line string) (code int, messages string) {
 	c.T.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	self := must.Have(os.Executable())(c.T)
 	folder := c.T.TempDir()
-	if err := os.Symlink(self, filepath.Join(folder, "pgagui")); err != nil {
-		c.T.Fatal(err)
-	}
+	must.Do(c.T, os.Symlink(self, filepath.Join(folder, "pgagui")))
 	command := c.Program("sh", "-c", line)
 	command.Env = append(command.Env, "PATH="+folder+":"+os.Getenv("PATH"))
 	var stderr bytes.Buffer
@@ -95,10 +91,7 @@ func TestSystemdUnits(t *testing.T) {
 		}
 		if subcommand == "worker" {
 			// systemd quotes like a shell, so a shell can split the line into words.
-			words, err := exec.CommandContext(t.Context(), "sh", "-c", `set -- `+match[1]+`; shift; printf '%s\n' "$@"`).Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			words := must.Have(exec.CommandContext(t.Context(), "sh", "-c", `set -- `+match[1]+`; shift; printf '%s\n' "$@"`).Output())(t)
 			mustServe(commands, strings.Split(strings.TrimSpace(string(words)), "\n")...)
 		} else if code, messages := shell(commands, match[1]); code != cli.ExitOK || messages != "" {
 			t.Errorf("%s: exit code %d, %s", match[1], code, messages)
@@ -160,14 +153,10 @@ func TestServeRecipes(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(clitest.ReadDeploy(t, "kubernetes/serve.yaml")), &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(clitest.ReadDeploy(t, "kubernetes/serve.yaml")), &manifest))
 	pod := manifest.Spec.Template.Spec
 	serve, _, err := root.Command(&cli.Program{}).Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	timeout, err := serve.Flags().GetDuration("shutdown-timeout")
 	if err != nil || float64(pod.TerminationGracePeriodSeconds) <= timeout.Seconds() {
 		t.Errorf("the pod gets %d seconds, --shutdown-timeout is %s (%v)", pod.TerminationGracePeriodSeconds, timeout, err)
@@ -200,9 +189,7 @@ func TestComposeFile(t *testing.T) {
 		}
 	}
 	text := clitest.ReadDeploy(t, "compose/compose.yaml")
-	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal([]byte(text), &file))
 	migrate, serve := file.Services["migrate"], file.Services["serve"]
 	if migrate.DependsOn["db"].Condition != "service_healthy" || serve.DependsOn["migrate"].Condition != "service_completed_successfully" ||
 		!strings.HasPrefix(serve.Environment["DATABASE_URL"], "postgres://") || serve.Image != migrate.Image {
@@ -220,9 +207,7 @@ func TestComposeFile(t *testing.T) {
 		t.Errorf("pgagui %s: exit code %d:\n%s", line, code, server.Log)
 	}
 	flags, _, err := root.Command(&cli.Program{}).Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	timeout, err := flags.Flags().GetDuration("shutdown-timeout")
 	grace, graceErr := time.ParseDuration(serve.Grace)
 	if err != nil || graceErr != nil || grace <= timeout {

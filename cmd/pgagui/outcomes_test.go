@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -92,9 +93,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		t.Fatal("the agent was not called")
 	}
 	post("/threads/stopped/stop", `{"reason":"changed my mind"}`)
-	if err := <-requests; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-requests)
 	post("/agent/assistant/run", clitest.RunInput("failed", "r", "Hello"))
 	post("/agent/assistant/run", clitest.RunInput("interrupted", "r", "Hello"))
 	commands.Must("import", clitest.WriteFile(t, "cancelled.ndjson",
@@ -159,9 +158,7 @@ func TestSQLAndHTTPAndCommandsAgreeOnHowRunsEnded(t *testing.T) {
 		got["pgagui show --status"] = clitest.Parse[ended](commands, "show", "--status", thread)
 		showed, _, _ := strings.Cut(commands.Must("show", thread, "--json"), "\n")
 		var show ended
-		if err := json.Unmarshal([]byte(showed), &show); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(showed), &show))
 		got["pgagui show"] = show
 		for _, row := range clitest.Lines[pgagui.Thread](t, commands.Must("threads", "--json")) {
 			if row.ID == thread {

@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
@@ -158,10 +159,7 @@ func TestTheFlagNamesTheScopeThroughAPooler(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	address, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Have(url.Parse(database))(t)
 	address.User = url.UserPassword(role, "secret")
 	commands := clitest.On(t, pooler.Start(t, address.String()))
 	commands.Must("import", "--scope", "a", clitest.WriteFile(t, "events.ndjson", clitest.Answer("t", "r", 3)...))

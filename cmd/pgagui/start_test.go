@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/markdown"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
@@ -53,9 +54,7 @@ func needPLProxy(t *testing.T) {
 	t.Helper()
 	var isThere bool
 	err := testdb.Connect(t, testdb.Empty(t)).QueryRow(t.Context(), `select exists (select from pg_available_extensions where name = 'plproxy')`).Scan(&isThere)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if !isThere {
 		testneeds.Skip(t, testneeds.PLProxy, "the server has no PL/Proxy")
 	}
@@ -74,36 +73,20 @@ func newReader(t *testing.T) reader {
 	if _, err := exec.LookPath("psql"); err != nil {
 		testneeds.Skip(t, testneeds.Psql, "psql is not installed")
 	}
-	checkout, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkout := must.Have(filepath.Abs("../.."))(t)
 	place := t.TempDir()
 	folder := filepath.Join(place, "start")
 	for _, name := range []string{folder, filepath.Join(place, "bin"), filepath.Join(place, "home")} {
-		if err := os.Mkdir(name, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(name, 0o755))
 	}
-	program, err := os.Executable() // it runs as pgagui (see clitest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Have(os.Executable())(t) // it runs as pgagui (see clitest)
 	goTool := exec.Command("go", "tool", "-n", "-modfile=tools/go.mod", "sqlc")
 	goTool.Dir, goTool.Env = checkout, append(os.Environ(), "GOWORK=off")
-	sqlc, err := goTool.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	sqlc := must.Have(goTool.Output())(t)
 	for name, target := range map[string]string{"pgagui": checkout, "bin/pgagui": program, "bin/sqlc": strings.TrimSpace(string(sqlc))} {
-		if err := os.Symlink(target, filepath.Join(place, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(place, name)))
 	}
-	caches, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	caches := must.Have(exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output())(t)
 	modules, builds, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	return reader{folder, append(os.Environ(), "GOWORK=off", "GOMODCACHE="+modules, "GOCACHE="+builds,
 		"DATABASE_URL="+testdb.Empty(t), "NEW_DATABASE_URL="+testdb.Empty(t), "FRONT_DATABASE_URL="+testdb.Empty(t), "HOME="+filepath.Join(place, "home"),

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/eventjson"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -29,22 +30,14 @@ func runOnTerminal(c clitest.CommandLine, arguments ...string) (code int, shown 
 
 func runOnTerminalOfWidth(c clitest.CommandLine, columns uint16, arguments ...string) (code int, shown string) {
 	c.T.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	master := must.Have(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(c.T)
 	defer master.Close()
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
 	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	terminal, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	must.Do(c.T, err)
+	terminal := must.Have(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(c.T)
 	// The terminal must not translate line ends.
 	mode, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	if err == nil {
@@ -54,9 +47,7 @@ func runOnTerminalOfWidth(c clitest.CommandLine, columns uint16, arguments ...st
 	if err == nil {
 		err = unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
 	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	must.Do(c.T, err)
 	all := make(chan string)
 	go func() {
 		var text bytes.Buffer

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -102,9 +103,7 @@ func buildReleased(t *testing.T) string {
 	archive := filepath.Join(folder, "source.tar")
 	git("archive", "--output="+archive, commit)
 	source, program := filepath.Join(folder, "source"), filepath.Join(folder, "pgagui")
-	if err := os.Mkdir(source, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(source, 0o700))
 	for _, command := range []*exec.Cmd{exec.Command("tar", "-xf", archive, "-C", source), exec.Command("go", "build", "-o", program, "./cmd/pgagui")} {
 		command.Dir = source
 		if out, err := command.CombinedOutput(); err != nil {

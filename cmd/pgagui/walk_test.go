@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -33,10 +34,7 @@ func TestAnApplicationAdoptsAndRemovesPgagui(t *testing.T) {
 	}
 	golangMigrate := func(folder, parameters string, work func(*migrate.Migrate) error) {
 		t.Helper()
-		address, err := url.Parse(commands.DatabaseURL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := must.Have(url.Parse(commands.DatabaseURL))(t)
 		address.Scheme = "pgx5"
 		address.RawQuery = strings.Trim(address.RawQuery+"&"+parameters, "&")
 		engine, err := migrate.New("file://"+folder, address.String())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -28,10 +29,7 @@ func start(t *testing.T) (*cutproxy.Proxy, *pgx.Conn) {
 
 func connect(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(t.Context(), address))(t)
 	t.Cleanup(func() { connection.Close(context.Background()) })
 	return connection
 }
@@ -91,10 +89,7 @@ func TestCommittedAlthoughTheClientGotAnError(t *testing.T) {
 
 func withMode(t *testing.T, address, mode string) string {
 	t.Helper()
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Have(url.Parse(address))(t)
 	parameters := parsed.Query()
 	parameters.Set("default_query_exec_mode", mode)
 	parsed.RawQuery = parameters.Encode()
@@ -106,10 +101,7 @@ func TestTransactionIsCutAtItsCommit(t *testing.T) {
 	proxy, beside := start(t)
 	connection := connect(t, proxy.URL())
 	proxy.CutBeforeAnswer(1, "insert")
-	tx, err := connection.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(connection.Begin(t.Context()))(t)
 	mustInsert(t, tx, 1)
 	var count int
 	if err := tx.QueryRow(t.Context(), `select count(*) from number`).Scan(&count); err != nil || count != 1 {
@@ -136,9 +128,7 @@ func TestOnlyWhatCommitsIsCut(t *testing.T) {
 	}
 	for _, spoil := range []string{"", invalid} {
 		tx, err := connection.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		mustInsert(t, tx, 2)
 		if spoil == "" {
 			err = tx.Rollback(t.Context())
@@ -154,19 +144,11 @@ func TestOnlyWhatCommitsIsCut(t *testing.T) {
 	wantCutsLeft(t, proxy, 1)
 
 	// A savepoint undone does not undo the transaction.
-	tx, err := connection.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Have(connection.Begin(t.Context()))(t)
 	mustInsert(t, tx, 3)
-	savepoint, err := tx.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	savepoint := must.Have(tx.Begin(t.Context()))(t)
 	mustInsert(t, savepoint, 4)
-	if err := savepoint.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, savepoint.Rollback(t.Context()))
 	if err := tx.Commit(t.Context()); err == nil {
 		t.Error("the commit was answered")
 	}
@@ -212,20 +194,14 @@ func TestAnswerThatComesBeforeTheEndOfItsRequestIsHeldBack(t *testing.T) {
 	pipeline := connection.StartPipeline(t.Context())
 	pipeline.SendQueryParams(`insert into number values (1)`, nil, nil, nil, nil)
 	pipeline.SendFlushRequest()
-	if err := pipeline.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pipeline.Flush())
 	for answered := false; !answered; {
 		err := beside.QueryRow(t.Context(), `
 			select state = 'active' and wait_event is not distinct from 'ClientRead' and query like 'insert%'
 			from pg_stat_activity where pid = $1`, connection.PID()).Scan(&answered)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
-	if err := pipeline.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pipeline.Sync())
 	if result, err := pipeline.GetResults(); err == nil {
 		t.Errorf("%T has arrived", result)
 	}
@@ -240,9 +216,7 @@ func TestRequestsSentTogetherAreToldApart(t *testing.T) {
 	pipeline := connect(t, proxy.URL()).PgConn().StartPipeline(t.Context())
 	for _, statement := range []string{`insert into number values (1)`, `insert into number values (2)`, `insert into number values (3)`} {
 		pipeline.SendQueryParams(statement, nil, nil, nil, nil)
-		if err := pipeline.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pipeline.Sync())
 	}
 	var results []string
 	for {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // readAll returns the events of a file, each as "line: text", and the error that ended it.
@@ -303,15 +305,10 @@ func TestRecordedFiles(t *testing.T) {
 	t.Parallel()
 	var ndjson, stream []string
 	for file, events := range map[string]*[]string{"recipe-card.ndjson": &ndjson, "recipe-card.sse": &stream} {
-		opened, err := os.Open(filepath.Join("../../testdata/recordings", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := must.Have(os.Open(filepath.Join("../../testdata/recordings", file)))(t)
 		defer opened.Close()
 		for event, err := range Read(file, opened) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			*events = append(*events, string(event.Raw))
 		}
 	}
@@ -350,9 +347,7 @@ func FuzzRead(f *testing.F) {
 		joined := bytes.Join(read, []byte{0})
 		var again [][]byte
 		for event, err := range Read("again", bytes.NewReader(joined)) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			again = append(again, event.Raw)
 		}
 		if !slices.EqualFunc(read, again, bytes.Equal) {
@@ -367,9 +362,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(int64(len(file)))
 			for b.Loop() {
 				for _, err := range Read(format, strings.NewReader(file)) {
-					if err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, err)
 				}
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 func TestCreatePatch(t *testing.T) {
@@ -52,9 +54,7 @@ func TestCreatedPatchesGiveTheTarget(t *testing.T) {
 		}
 		before, after := asJSON(t, from), asJSON(t, to)
 		operations, _, err := CreatePatch(before, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if (string(operations) == "[]") != Equal(before, after) {
 			t.Errorf("from %s to %s: %s", before, after, operations)
 		}
@@ -64,10 +64,7 @@ func TestCreatedPatchesGiveTheTarget(t *testing.T) {
 		if strings.Contains(string(operations), `"path":""`) {
 			continue // the other does not take the whole document
 		}
-		patch, err := jsonpatch.DecodePatch(operations)
-		if err != nil {
-			t.Fatal(err)
-		}
+		patch := must.Have(jsonpatch.DecodePatch(operations))(t)
 		if got, err := patch.Apply(before); err != nil || !Equal(got, after) {
 			t.Errorf("%s of %s gives %s with the other implementation, error %v, want %s", operations, before, got, err, after)
 		}
@@ -76,10 +73,7 @@ func TestCreatedPatchesGiveTheTarget(t *testing.T) {
 
 func asJSON(t *testing.T, document any) []byte {
 	t.Helper()
-	text, err := json.Marshal(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(document))(t)
 	return text
 }
 

@@ -9,6 +9,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/rawjson"
 )
 
@@ -97,10 +98,7 @@ func TestPatchOfALargeObject(t *testing.T) {
 			t.Fatalf("%s failed but changed\n%s to\n%s", operations, before, JSON(d.root))
 		}
 	}
-	want, err := json.Marshal(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Have(json.Marshal(model))(t)
 	got := JSON(d.root)
 	if !equal(Raw(got), Raw(want), sameNumberText) {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -127,10 +125,7 @@ func TestPatchAgreesWithAnotherImplementation(t *testing.T) {
 			if len(fields.Delta) == 0 || fields.Delta[0] != '[' || !judgeable(fields.Delta) {
 				continue
 			}
-			patch, err := jsonpatch.DecodePatch(fields.Delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			patch := must.Have(jsonpatch.DecodePatch(fields.Delta))(t)
 			want, err := patch.Apply([]byte(state))
 			got := patched(t, state, string(fields.Delta))
 			if (err != nil) != (got == "") || err == nil && !equal(Raw(got), Raw(want), sameNumberValue) {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgagui/pgagui/db"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/refusal"
 )
 
@@ -34,9 +35,7 @@ func eventOf(size int) json.RawMessage {
 
 func mustAdd(t *testing.T, run *Run, events ...json.RawMessage) {
 	t.Helper()
-	if err := run.Add(t.Context(), events, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run.Add(t.Context(), events, false))
 }
 
 func TestACallTakesTheRunsThatWaitLongest(t *testing.T) {
@@ -176,9 +175,7 @@ func TestALargeCallHasMoreTime(t *testing.T) {
 			mustAdd(t, run, eventOf(test.event))
 			next := call{lane: s.onlyLane(), calls: database}
 			next.add(run)
-			if err := s.send(next); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.send(next))
 			if got := <-database.appends; got != test.want {
 				t.Errorf("a call with %d bytes has %s, want %s", test.input+test.event, got, test.want)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // sources makes a folder sql from path, content, path, content, …, beside a migration for tables.
@@ -34,10 +36,7 @@ func set(sql fstest.MapFS, pathsAndContents ...string) {
 
 func folder(t *testing.T, sql fs.FS, name string) fs.FS {
 	t.Helper()
-	sub, err := fs.Sub(sql, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sub := must.Have(fs.Sub(sql, name))(t)
 	return sub
 }
 
@@ -52,10 +51,7 @@ func assembled(t *testing.T, sql fs.FS) ([]Migration, error) {
 
 func mustAssemble(t *testing.T, sql fs.FS) []Migration {
 	t.Helper()
-	migrations, err := assembled(t, sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	migrations := must.Have(assembled(t, sql))(t)
 	return migrations
 }
 
@@ -87,10 +83,7 @@ func allTexts(t *testing.T, sql fs.FS, name string) (up, down string) {
 
 func release(t *testing.T, sql fstest.MapFS) {
 	t.Helper()
-	files, err := Release(folder(t, sql, "functions"), folder(t, sql, "schema"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Have(Release(folder(t, sql, "functions"), folder(t, sql, "schema")))(t)
 	for name, content := range files {
 		sql["schema/"+name] = &fstest.MapFile{Data: content}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/address"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -30,15 +31,10 @@ func TestClientsTakeTurnsOnFewConnections(t *testing.T) {
 	const clients = 20
 	served := make(map[int]bool)
 	for range clients {
-		connection, err := pgx.Connect(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		connection := must.Have(pgx.Connect(t.Context(), address))(t)
 		defer connection.Close(t.Context())
 		var process int
-		if err := connection.QueryRow(t.Context(), `select pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&process); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, connection.QueryRow(t.Context(), `select pg_backend_pid()`, pgx.QueryExecModeExec).Scan(&process))
 		served[process] = true
 	}
 	if len(served) >= clients {
@@ -48,16 +44,10 @@ func TestClientsTakeTurnsOnFewConnections(t *testing.T) {
 
 func TestThreadsThroughThePooler(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(pooler.Start(t, testdb.New(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Have(pgxpool.ParseConfig(pooler.Start(t, testdb.New(t))))(t)
 	const writers, tokens = 32, 10
 	config.MaxConns = writers
-	pool, err := address.NewPool(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Have(address.NewPool(t.Context(), config))(t)
 	defer pool.Close()
 	store := pgagui.New(pool, nil)
 
@@ -145,13 +135,8 @@ func TestPoolerDiesWithItsProcess(t *testing.T) {
 	holder := exec.Command(os.Args[0], "-test.run=^TestHold$")
 	holder.Env = append(os.Environ(), holdVariable+"="+database)
 	holder.Stderr = t.Output()
-	output, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	output := must.Have(holder.StdoutPipe())(t)
+	must.Do(t, holder.Start())
 	lines := bufio.NewScanner(output)
 	var address string
 	for address == "" && lines.Scan() {
@@ -159,9 +144,7 @@ func TestPoolerDiesWithItsProcess(t *testing.T) {
 			address = lines.Text()
 		}
 	}
-	if err := holder.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, holder.Process.Kill())
 	_, _ = io.Copy(io.Discard, output)
 	_ = holder.Wait() // reports the kill
 	if address == "" {

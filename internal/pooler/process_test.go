@@ -3,6 +3,8 @@ package pooler
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // A pooler that ends by itself is restarted; one that the test stops is not.
@@ -14,9 +16,7 @@ func TestAProcessThatEndsIsStartedOnceMore(t *testing.T) {
 		first := p.run()
 		<-begun
 		go p.restart()
-		if err := p.command.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.command.Process.Kill())
 		<-first
 		<-begun
 	})

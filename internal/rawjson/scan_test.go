@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // isValid says what the scanner thinks of a text.
@@ -74,9 +76,7 @@ func checkContainer(t *testing.T, text []byte) {
 	}
 	if _, ok := ParseArray(text); ok {
 		var want []json.RawMessage
-		if err := json.Unmarshal(text, &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &want))
 		var got []json.RawMessage
 		for element := range Elements(text[SkipSpace(text, 0):]) {
 			got = append(got, element)
@@ -87,9 +87,7 @@ func checkContainer(t *testing.T, text []byte) {
 	}
 	if _, ok := ParseObject(text); ok {
 		var want map[string]json.RawMessage
-		if err := json.Unmarshal(text, &want); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &want))
 		for key, value := range want {
 			if got := MemberOf(text, key); !strings.Contains(key, "\ufffd") && !bytes.Equal(got, value) {
 				t.Errorf("%q has the member %q: %q, want %q", text, key, got, value)
@@ -125,9 +123,7 @@ func FuzzScanner(f *testing.F) {
 			text = bytes.TrimRight(text, " \t\r\n")
 			decoded := Decode(nil, text[1:len(text)-1])
 			var want string
-			if err := json.Unmarshal(text, &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(text, &want))
 			if strings.ToValidUTF8(string(decoded), "\ufffd") != strings.ToValidUTF8(want, "\ufffd") && !strings.Contains(want, "\ufffd") {
 				t.Errorf("%s decodes to %q, want %q", text, decoded, want)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
@@ -73,10 +74,7 @@ console.log(JSON.stringify(answers));
 func TestGuideVerifiesSignatures(t *testing.T) {
 	t.Parallel()
 	const right = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-	signed, err := Sign(knownSecret, "evt_1", time.Unix(1_800_000_000, 0), []byte("ü\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := must.Have(Sign(knownSecret, "evt_1", time.Unix(1_800_000_000, 0), []byte("ü\n")))(t)
 	known := guideCase{Secret: knownSecret, ID: knownID, Timestamp: "1614265330", Signature: right, Body: knownBody, Now: 1614265330}
 	with := func(name string, isRight bool, change func(*guideCase)) guideCase {
 		changed := known
@@ -119,18 +117,12 @@ func TestGuideVerifiesSignatures(t *testing.T) {
 			}
 			command := exec.CommandContext(t.Context(), program[0], program[1:]...)
 			command.Dir, command.Env, command.Stderr = folder, append(os.Environ(), "GOWORK=off"), os.Stderr
-			input, err := command.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			input := must.Have(command.StdinPipe())(t)
 			go func() {
 				defer input.Close()
 				_ = json.NewEncoder(input).Encode(cases)
 			}()
-			output, err := command.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			output := must.Have(command.Output())(t)
 			var got, want []bool
 			for _, c := range cases {
 				want = append(want, c.IsRight)

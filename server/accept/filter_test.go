@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/server/accept"
 )
@@ -262,9 +263,7 @@ func TestNoContentIsLost(t *testing.T) {
 		for _, event := range fold.Replay(json.RawMessage(`{}`), nil) {
 			if compaction.EventType(event) == "MESSAGES_SNAPSHOT" {
 				var snapshot struct{ Messages []message }
-				if err := json.Unmarshal(event, &snapshot); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal(event, &snapshot))
 				want = snapshot.Messages
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testneeds"
 )
 
@@ -22,9 +23,7 @@ type outcome struct {
 
 func (o outcome) messages(t *testing.T) (messages []message) {
 	t.Helper()
-	if err := json.Unmarshal(o.Messages, &messages); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(o.Messages, &messages))
 	return messages
 }
 
@@ -65,12 +64,8 @@ func judge(t *testing.T, streams [][][]byte) [][2]outcome {
 			t.Fatalf("%v in %.200s", err, answers.Bytes())
 		}
 	}
-	if err := <-asked; err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-asked)
+	must.Do(t, command.Wait())
 	return outcomes
 }
 

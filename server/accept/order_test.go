@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // A second device that has the conversation puts what it does not know behind what it knows, wherever a list has it: of an input and of a
@@ -39,9 +40,7 @@ func TestBothClientsPutUnknownMessagesLast(t *testing.T) {
 		var ids []string
 		for _, m := range fold.Messages() {
 			var message struct{ ID string }
-			if err := json.Unmarshal(m.JSON(), &message); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(m.JSON(), &message))
 			ids = append(ids, message.ID)
 		}
 		if got := strings.Join(ids, " "); got != "u0 a x u1" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/rawjson"
 	"github.com/pgagui/pgagui/server/accept"
 )
@@ -202,9 +203,7 @@ func TestLiveIsReload(t *testing.T) {
 func comparable(t *testing.T, messages json.RawMessage) json.RawMessage {
 	t.Helper()
 	var held []map[string]any
-	if err := json.Unmarshal(messages, &held); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(messages, &held))
 	held = slices.DeleteFunc(held, func(m map[string]any) bool {
 		if m["content"] == "" {
 			delete(m, "content")

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 func TestRights(t *testing.T) {
@@ -98,9 +100,7 @@ func FuzzAuthorizationHeader(f *testing.F) {
 func TestBothChooseByPrefix(t *testing.T) {
 	token, hash := NewToken()
 	tokens, err := LoadTokens(writeFile(t, `[{name: cli, sha256: `+hash+`, scope: acme, rights: [read]}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	together := Both(tokens, Anonymous("from jwt", Write))
 	if identity := mustAuthenticate(t, together, bearer(token)); identity.Scope != "acme" {
 		t.Errorf("a static token: %+v", identity)

@@ -5,15 +5,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // corsServer is a server that requires a token.
 func corsServer(t *testing.T, origins ...string) http.Handler {
 	t.Helper()
-	allow, err := CORS(origins, "X-Agent")
-	if err != nil {
-		t.Fatal(err)
-	}
+	allow := must.Have(CORS(origins, "X-Agent"))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", Guard{Authenticator: &JWT{}}.Require(Read, noContent))
 	mux.Handle("/open", noContent)

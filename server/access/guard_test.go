@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // failing is an Authenticator that returns an error.
@@ -96,10 +98,7 @@ func TestAnswersToRefusals(t *testing.T) {
 
 func TestAuditLine(t *testing.T) {
 	token, hash := NewToken()
-	tokens, err := LoadTokens(writeFile(t, `[{name: viewer, sha256: `+hash+`, scope: acme, rights: [read]}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Have(LoadTokens(writeFile(t, `[{name: viewer, sha256: `+hash+`, scope: acme, rights: [read]}]`)))(t)
 	var log bytes.Buffer
 	mux := http.NewServeMux()
 	mux.Handle("POST /threads/{id}", Guard{Authenticator: tokens, Audit: logTo(&log)}.Require(Write|Read|Delete, noContent))

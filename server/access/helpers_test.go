@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -35,10 +36,7 @@ func wantRefusal(t *testing.T, err, kind error, reason string) *Refusal {
 
 func mustAuthenticate(t *testing.T, authenticator Authenticator, r *http.Request) Identity {
 	t.Helper()
-	identity, err := authenticator.Authenticate(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	identity := must.Have(authenticator.Authenticate(r))(t)
 	return identity
 }
 

@@ -29,22 +29,19 @@ import (
 
 	"github.com/MicahParks/jwkset"
 	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // Keys of an identity provider: making one takes long.
-var rsaKey = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey { return must.OrPanic(rsa.GenerateKey(rand.Reader, 2048)) })
 
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
+func newECKey() *ecdsa.PrivateKey {
+	return must.OrPanic(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 }
 
-func newECKey() *ecdsa.PrivateKey { return must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) }
-
 func publicPEM(key crypto.PublicKey) string {
-	der := must(x509.MarshalPKIXPublicKey(key))
+	der := must.OrPanic(x509.MarshalPKIXPublicKey(key))
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
@@ -66,7 +63,7 @@ func with(changes jwt.MapClaims) jwt.MapClaims {
 func sign(method jwt.SigningMethod, key any, header, claims map[string]any) string {
 	token := jwt.NewWithClaims(method, jwt.MapClaims(claims))
 	maps.Copy(token.Header, header)
-	return must(token.SignedString(key))
+	return must.OrPanic(token.SignedString(key))
 }
 
 func newTestJWT(t *testing.T, change func(*JWTOptions)) *JWT {
@@ -78,10 +75,7 @@ func newTestJWT(t *testing.T, change func(*JWTOptions)) *JWT {
 	if change != nil {
 		change(&options)
 	}
-	authenticator, err := NewJWT(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authenticator := must.Have(NewJWT(t.Context(), options))(t)
 	return authenticator
 }
 
@@ -127,10 +121,10 @@ func TestJWTRefusals(t *testing.T) {
 	at := func(offset time.Duration) int64 { return time.Now().Add(offset).Unix() }
 	good := signed(validClaims())
 	parts := strings.Split(good, ".")
-	otherKey := must(rsa.GenerateKey(rand.Reader, 2048))
+	otherKey := must.OrPanic(rsa.GenerateKey(rand.Reader, 2048))
 	last := strings.IndexByte(base64URL, good[len(good)-1]) // its last bits are no part of the signature
 	respelled := good[:len(good)-1] + base64URL[last+1:last+2]
-	forged := base64.RawURLEncoding.EncodeToString(must(json.Marshal(with(jwt.MapClaims{"sub": "somebody else"}))))
+	forged := base64.RawURLEncoding.EncodeToString(must.OrPanic(json.Marshal(with(jwt.MapClaims{"sub": "somebody else"}))))
 	for _, tc := range []struct{ name, token, reason, subject string }{
 		{"expired", signed(with(jwt.MapClaims{"exp": at(-62 * time.Second)})), "the token has expired", "user-1"},
 		{"expired, for another audience", signed(with(jwt.MapClaims{"exp": at(-time.Hour), "aud": "x"})), "the token has expired", "user-1"},
@@ -233,9 +227,9 @@ func TestBytesThatAreNoUTF8AreNotAScope(t *testing.T) {
 	// The decoder would make the same character of all of them, and so one scope of several.
 	authenticator := newTestJWT(t, func(options *JWTOptions) { options.ScopeClaim = "tenant" })
 	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256"}`))
-	claims := must(json.Marshal(with(jwt.MapClaims{"tenant": "a@b"})))
+	claims := must.OrPanic(json.Marshal(with(jwt.MapClaims{"tenant": "a@b"})))
 	text := head + "." + base64.RawURLEncoding.EncodeToString(bytes.ReplaceAll(claims, []byte("@"), []byte{0xff}))
-	signature := must(jwt.SigningMethodRS256.Sign(text, rsaKey()))
+	signature := must.OrPanic(jwt.SigningMethodRS256.Sign(text, rsaKey()))
 	_, err := authenticator.Authenticate(bearer(text + "." + base64.RawURLEncoding.EncodeToString(signature)))
 	wantRefusal(t, err, ErrBadToken, "the claim for the scope is not valid UTF-8")
 }
@@ -293,8 +287,8 @@ func TestRightsClaim(t *testing.T) {
 }
 
 func TestJWTOptionsAreChecked(t *testing.T) {
-	privatePEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must(x509.MarshalPKCS8PrivateKey(newECKey()))}))
-	small := &rsa.PublicKey{N: must(rsa.GenerateKey(rand.Reader, 1024)).N, E: 65537}
+	privatePEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: must.OrPanic(x509.MarshalPKCS8PrivateKey(newECKey()))}))
+	small := &rsa.PublicKey{N: must.OrPanic(rsa.GenerateKey(rand.Reader, 1024)).N, E: 65537}
 	for _, tc := range []struct {
 		want   string
 		change func(*JWTOptions)
@@ -363,7 +357,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (p *provider) set(err error, keys ...jwkset.JWKMarshal) {
-	p.setText(string(must(json.Marshal(jwkset.JWKSMarshal{Keys: keys}))))
+	p.setText(string(must.OrPanic(json.Marshal(jwkset.JWKSMarshal{Keys: keys}))))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
@@ -386,7 +380,7 @@ func jwk(id string, key crypto.PublicKey, algorithm, use string) jwkset.JWKMarsh
 		Metadata: jwkset.JWKMetadataOptions{KID: id, ALG: jwkset.ALG(algorithm), USE: jwkset.USE(use)},
 		Marshal:  jwkset.JWKMarshalOptions{Private: true},
 	})
-	return must(made, err).Marshal()
+	return must.OrPanic(made, err).Marshal()
 }
 
 // withProvider runs a test with the keys of a provider, on a made-up clock.
@@ -399,9 +393,7 @@ func withProvider(t *testing.T, at *provider, test func(t *testing.T, authentica
 			Algorithms: []string{"ES256", "RS256"}, JWKSURL: "https://id.example.com/keys", HTTPClient: &http.Client{Transport: at},
 			Audiences: []string{"pgagui"}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		test(t, authenticator, &log)
 	})
 }
@@ -463,10 +455,10 @@ func TestUnknownKeysDoNotFloodTheProvider(t *testing.T) {
 func TestKeyOfJWKSMustFit(t *testing.T) {
 	key, other := newECKey(), newECKey()
 	at := &provider{}
-	secret := must(jwkset.NewJWKFromKey([]byte(strings.Repeat("s", 32)), jwkset.JWKOptions{
+	secret := must.OrPanic(jwkset.NewJWKFromKey([]byte(strings.Repeat("s", 32)), jwkset.JWKOptions{
 		Metadata: jwkset.JWKMetadataOptions{KID: "secret"}, Marshal: jwkset.JWKMarshalOptions{Private: true},
 	})).Marshal()
-	small := must(rsa.GenerateKey(rand.Reader, 1024))
+	small := must.OrPanic(rsa.GenerateKey(rand.Reader, 1024))
 	broken := jwk("broken", key.Public(), "ES256", "sig")
 	broken.Y = "AAAA"
 	at.set(nil, secret, broken, jwk("enc", key.Public(), "", "enc"), jwk("rs", &rsaKey().PublicKey, "PS256", "sig"),
@@ -569,9 +561,7 @@ func TestProviderThatHangs(t *testing.T) {
 			Algorithms: []string{"ES256"}, JWKSURL: "https://id.example.com/keys", HTTPClient: &http.Client{Transport: &provider{delay: time.Hour}},
 			Audiences: []string{"pgagui"}, Logger: slog.New(slog.DiscardHandler),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		began := time.Now()
 		request := signedBy(key, "a")
 		_, err = authenticator.Authenticate(request)
@@ -595,9 +585,7 @@ func TestRedirectsOfTheProviderStayOnHTTPS(t *testing.T) {
 	set, err := newKeySet(t.Context(), JWTOptions{
 		JWKSURL: "https://id.example.com/keys", HTTPClient: &http.Client{Transport: at}, RefreshInterval: time.Hour, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := set.download(t.Context()); err == nil || !strings.Contains(err.Error(), "not https") {
 		t.Error(err)
 	}

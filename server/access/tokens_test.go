@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -75,9 +76,7 @@ func TestStaticTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it begins on 2000-01-01
 		token, hash := NewToken()
 		tokens, err := LoadTokens(writeFile(t, `[{name: ci, sha256: `+hash+`, scope: a, rights: [read], expires: 2000-01-01T01:00:00Z}]`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		time.Sleep(time.Hour - time.Nanosecond)
 		mustAuthenticate(t, tokens, bearer(token))
 		time.Sleep(time.Nanosecond)
@@ -94,9 +93,7 @@ func TestReloadKeepsTheTokensIfTheFileIsBad(t *testing.T) {
 	entry := func(hash string) string { return `[{name: a, sha256: ` + hash + `, scope: a, rights: [read]}]` }
 	file := writeFile(t, entry(oldHash))
 	tokens, err := LoadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, bad := range []string{"", "# nothing\n", "null", "[{name: a", entry("abc")} {
 		testfile.Write(t, file, []byte(bad))
 		if err := tokens.Reload(); err == nil || !strings.Contains(err.Error(), file) {
@@ -105,15 +102,11 @@ func TestReloadKeepsTheTokensIfTheFileIsBad(t *testing.T) {
 		mustAuthenticate(t, tokens, bearer(oldToken))
 	}
 	testfile.Write(t, file, []byte(entry(newHash)))
-	if err := tokens.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tokens.Reload())
 	mustAuthenticate(t, tokens, bearer(newToken))
 	_, err = tokens.Authenticate(bearer(oldToken))
 	wantRefusal(t, err, ErrBadToken, "unknown token")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(file))
 	if err := tokens.Reload(); err == nil {
 		t.Error("a file that is gone was read")
 	}
@@ -197,10 +190,7 @@ func BenchmarkStaticTokens(b *testing.B) {
 		fmt.Fprintf(&text, "- {name: n%d, sha256: %s, scope: a, rights: [read]}\n", i, other)
 	}
 	fmt.Fprintf(&text, "- {name: mine, sha256: %s, scope: a, rights: [read]}\n", hash)
-	parsed, err := parseTokens("f", []byte(text.String()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	parsed := must.Have(parseTokens("f", []byte(text.String())))(b)
 	tokens := &Tokens{}
 	tokens.current.Store(&parsed)
 	request := bearer(token)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/server/access"
 )
 
@@ -24,9 +25,7 @@ func TestSharesOfMemory(t *testing.T) {
 		b := newBudget(256 * mib)
 		first, second, small, other, third := holdingOf(b, "a"), holdingOf(b, "a"), holdingOf(b, "a"), holdingOf(b, "b"), holdingOf(b, "c")
 		for _, h := range []*Holding{first, other} { // two identities with a whole body each
-			if err := h.Wait(t.Context(), 64*mib); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Wait(t.Context(), 64*mib))
 		}
 		if small.Resize(SmallSize) != nil || small.Resize(SmallSize+1) == nil {
 			t.Error("small sizes count, or large ones do not")
@@ -141,13 +140,9 @@ func TestCopiesComeInTheirOrder(t *testing.T) {
 		b := newBudget(256 * mib)
 		first, large, small := holdingOf(b, "a"), holdingOf(b, "b"), holdingOf(b, "c")
 		for h, size := range map[*Holding]int{first: 40 * mib, large: 60 * mib, small: mib} {
-			if err := h.Wait(t.Context(), size); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, h.Wait(t.Context(), size))
 		}
-		if err := first.Copy(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, first.Copy(t.Context()))
 		refused := make(chan error, 1)
 		go func() { refused <- large.Copy(t.Context()) }()
 		time.Sleep(time.Second)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/sql/functions"
 )
 
@@ -24,7 +25,5 @@ func TestEverySourceIsEmbedded(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }

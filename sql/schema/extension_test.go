@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/internal/markdown"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -150,9 +151,7 @@ func serverWithExtension(t *testing.T) *cluster.Cluster {
 	if err != nil || controls == "" {
 		t.Skipf("the server in %s has no files of extensions beside it: %v", programs, err)
 	}
-	if err := os.CopyFS(controls, schema.Extension()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(controls, schema.Extension()))
 	t.Setenv("PGAGUI_POSTGRES_BIN", filepath.Join(root, programs))
 	return testdb.Server(t, nil)
 }

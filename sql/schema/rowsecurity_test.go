@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -36,9 +37,7 @@ func protectedTables(t *testing.T, pool *pgxpool.Pool) (all, on int) {
 		from pg_class as relation
 		join pg_attribute as attribute on attribute.attrelid = relation.oid and attribute.attname in ('thread_key', 'erased_key', 'is_all')
 		where relnamespace in ('agui'::regnamespace, 'agui_internal'::regnamespace) and relkind = 'r'`).Scan(&all, &on)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return all, on
 }
 
@@ -84,9 +83,7 @@ func TestRowSecurityGivesWayToALongTransaction(t *testing.T) {
 	for range 20 {
 		testdb.Exec(t, pool, `set statement_timeout = '10s'; select agui.append('t', 'r', '[{"type":"CUSTOM"}]')`)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(t.Context()))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -36,9 +37,7 @@ func TestWhatOlderRulesDerivedIsMadeAgain(t *testing.T) {
 			if got := testdb.Ask[string](t, pool, state); got != `{"late":1} {"late":1} {"late":1}` {
 				t.Fatalf("by the older rules the state is %s", got)
 			}
-			if err := schema.Up(t.Context(), address); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, schema.Up(t.Context(), address))
 			mustBeRight := func(when string) {
 				t.Helper()
 				if got := testdb.Ask[string](t, pool, state); got != `{} {} {}` {
@@ -70,9 +69,7 @@ func TestWhatOlderRulesDerivedIsMadeAgain(t *testing.T) {
 				default:
 					_, err = jobs.Project(t.Context(), pool, jobs.ProjectOptions{})
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			}
 			testdb.Exec(t, pool, `select agui.add_webhook('all', 'https://example.com')`)
 			testdb.Exec(t, pool, `update agui.webhook set created_at = 'epoch'`)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/sql/schema"
 )
@@ -19,9 +20,7 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 
 func up(t *testing.T, databaseURL string, options ...schema.Option) {
 	t.Helper()
-	if err := schema.Up(t.Context(), databaseURL, options...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), databaseURL, options...))
 }
 
 // objects lists all in the schema agui but the version table, with the definitions and privileges of routines.
@@ -75,27 +74,19 @@ func TestUpInstallsAndDownLeavesNothing(t *testing.T) {
 	address := testdb.Empty(t)
 	pool := testdb.Connect(t, address)
 
-	before, err := schema.Status(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Have(schema.Status(t.Context(), address))(t)
 	if before.Version != 0 || before.Latest == 0 || !errors.Is(before.Problem(), schema.ErrNotInstalled) {
 		t.Errorf("status of an empty database: %+v", before)
 	}
 	for range 2 { // the second time there is nothing to do
 		up(t, address)
 	}
-	after, err := schema.Status(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Have(schema.Status(t.Context(), address))(t)
 	if after.Version != after.Latest || after.Problem() != nil {
 		t.Errorf("status after Up: %+v", after)
 	}
 	for range 2 {
-		if err := schema.Down(t.Context(), address); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, schema.Down(t.Context(), address))
 	}
 	if schemaExists(t, pool) {
 		t.Error("Down left the schema agui")
@@ -157,9 +148,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 		default:
 		}
 	}
-	if err := reader.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Rollback(t.Context()))
 	if err := <-removed; err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -54,9 +55,7 @@ func TestAnotherBuildIsRecognisedAndCanBeRemoved(t *testing.T) {
 	if err := schema.Up(t.Context(), address, schema.AcceptChanges()); !errors.Is(err, schema.ErrOtherBuild) {
 		t.Errorf("Up: %v", err)
 	}
-	if err := schema.Down(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Down(t.Context(), address))
 	if schemaExists(t, pool) {
 		t.Error("Down left the schema agui")
 	}
@@ -100,9 +99,7 @@ func TestABuildWithoutARecordCanBeRemoved(t *testing.T) {
 		t.Errorf("Down, although another view depends on it: %v", err)
 	}
 	testdb.Exec(t, pool, `drop view public.mine`)
-	if err := schema.Down(t.Context(), address, schema.Force()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Down(t.Context(), address, schema.Force()))
 	if schemaExists(t, pool) {
 		t.Error("Down left the schema agui")
 	}
@@ -122,9 +119,7 @@ func TestDownKeepsWhatOthersMade(t *testing.T) {
 	}
 	testdb.Exec(t, pool, `drop view public.mine`)
 	var notices []string
-	if err := schema.Down(t.Context(), address, schema.OnNotice(func(text string) { notices = append(notices, text) })); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Down(t.Context(), address, schema.OnNotice(func(text string) { notices = append(notices, text) })))
 	if len(notices) != 1 || !strings.Contains(notices[0], "table agui.mine") || !strings.Contains(notices[0], "routine agui_internal.mine()") {
 		t.Errorf("notices: %q", notices)
 	}
@@ -560,10 +555,7 @@ func TestRolesThatCannotBeMadeAreNamed(t *testing.T) {
 	superuser := testdb.Connect(t, server.URL("postgres"))
 	testdb.Exec(t, superuser, `create role app login password 'app'`)
 	createDatabase(t, server, "app", " owner app")
-	app, err := url.Parse(server.URL("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := must.Have(url.Parse(server.URL("app")))(t)
 	app.User = url.UserPassword("app", "app")
 
 	up := func(address string) string {
@@ -608,16 +600,11 @@ func TestARoleThatMayCreateRolesInstallsThemAll(t *testing.T) {
 	server := testdb.Server(t, nil)
 	testdb.Exec(t, testdb.Connect(t, server.URL("postgres")), `create role app login createrole password 'app'`)
 	createDatabase(t, server, "app", " owner app")
-	app, err := url.Parse(server.URL("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	app := must.Have(url.Parse(server.URL("app")))(t)
 	app.User = url.UserPassword("app", "app")
 	for range 2 {
 		err := schema.Up(t.Context(), app.String(), schema.OnNotice(func(text string) { t.Errorf("notice: %s", text) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	if !testdb.Ask[bool](t, testdb.Connect(t, app.String()), `
 		select pg_has_role('agui_maintainer', 'agui_reader', 'usage') and pg_has_role('agui_writer', 'agui_reader', 'usage') and pg_has_role('agui_worker', 'agui_reader', 'usage')

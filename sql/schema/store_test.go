@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -102,18 +103,13 @@ func storeOfRelease(t *testing.T, address string) uint {
 func installReleased(t *testing.T, address string, version uint) {
 	t.Helper()
 	testdb.Exec(t, testdb.Connect(t, address), `create schema agui`)
-	if err := ownChain(t, address, schema.Migrations(), ourVersionTable()).Migrate(version); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ownChain(t, address, schema.Migrations(), ourVersionTable()).Migrate(version))
 }
 
 // versionOf is the number in the name of a file of testdata.
 func versionOf(t *testing.T, file, prefix string) uint {
 	t.Helper()
-	version, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), prefix), ".sql"), 10, 31)
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := must.Have(strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), prefix), ".sql"), 10, 31))(t)
 	return uint(version)
 }
 
@@ -132,10 +128,7 @@ func TestStoreOfAReleaseIsWritten(t *testing.T) {
 	for _, table := range []string{"agui.schema_migrations", "agui_internal.installed_object", "agui_internal.uptime"} {
 		options = append(options, "--exclude-table-data="+table)
 	}
-	dump, err := osexec.Command(testdb.Program(t, testneeds.PgDump, "pg_dump"), options...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dump := must.Have(osexec.Command(testdb.Program(t, testneeds.PgDump, "pg_dump"), options...).Output())(t)
 	dump = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|--.*|)\n`).ReplaceAll(dump, nil)
 	begin := []byte("delete from agui_internal.setting;\ndelete from agui_internal.erasure_salt;\n")
 	testfile.Write(t, fmt.Sprintf("testdata/store_%06d.sql", version), bytes.Join([][]byte{begin, dump}, nil))

@@ -25,6 +25,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/pgagui/pgagui/internal/hostile"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -47,24 +48,15 @@ var ourVersionTable = sync.OnceValue(func() string {
 // golangMigrate is golang-migrate as its command line sets it up, given a folder and the address of a database.
 func golangMigrate(t *testing.T, folder, address, scheme, parameters string) *migrate.Migrate {
 	t.Helper()
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Have(url.Parse(address))(t)
 	parsed.Scheme = scheme
 	query := parsed.Query()
-	more, err := url.ParseQuery(parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	more := must.Have(url.ParseQuery(parameters))(t)
 	for name, values := range more {
 		query.Set(name, values[0])
 	}
 	parsed.RawQuery = query.Encode()
-	engine, err := migrate.New("file://"+folder, parsed.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Have(migrate.New("file://"+folder, parsed.String()))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(engine.Close()); err != nil {
 			t.Error(err)
@@ -78,9 +70,7 @@ func documentedGolangMigrate(t *testing.T, address, scheme string) *migrate.Migr
 	t.Helper()
 	testdb.Exec(t, testdb.Connect(t, address), `create schema if not exists agui`)
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, schema.Migrations()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(folder, schema.Migrations()))
 	return golangMigrate(t, folder, address, scheme, ourVersionTable())
 }
 
@@ -118,12 +108,6 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 			pool := testdb.Connect(t, address)
 			theirs := golangMigrate(t, teamChain(t, versions...), address, scheme, "")
 			ours := documentedGolangMigrate(t, address, scheme)
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
 			mustHaveTeamTables := func() {
 				t.Helper()
 				expectVersion(t, theirs, versions[len(versions)-1])
@@ -133,11 +117,11 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 			}
 
 			if chain.oursFirst {
-				must(ours.Up())
-				must(theirs.Up())
+				must.Do(t, ours.Up())
+				must.Do(t, theirs.Up())
 			} else {
-				must(theirs.Up())
-				must(ours.Up())
+				must.Do(t, theirs.Up())
+				must.Do(t, ours.Up())
 			}
 			mustHaveTeamTables()
 			expectVersion(t, ours, schema.Latest())
@@ -148,13 +132,13 @@ func TestGolangMigrateBesideAChainOfTheTeam(t *testing.T) {
 				t.Errorf("Up where golang-migrate has installed: %v", err)
 			}
 
-			must(theirs.Down())
+			must.Do(t, theirs.Down())
 			expectVersion(t, ours, schema.Latest())
 			if err := schema.Check(t.Context(), pool); err != nil {
 				t.Errorf("after the team's down: %v", err)
 			}
-			must(theirs.Up())
-			must(ours.Down())
+			must.Do(t, theirs.Up())
+			must.Do(t, ours.Down())
 			mustHaveTeamTables()
 			if err := schema.Check(t.Context(), pool); !errors.Is(err, schema.ErrNotInstalled) {
 				t.Errorf("after our down: %v", err)
@@ -174,9 +158,7 @@ func expectVersion(t *testing.T, engine *migrate.Migrate, want uint) {
 func TestGolangMigrateNeedsTheSchemaForItsVersionTable(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("pgx/v5", testdb.Empty(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer db.Close()
 	_, err = migratepgx.WithInstance(db, &migratepgx.Config{MigrationsTable: `"agui"."schema_migrations"`, MigrationsTableQuoted: true})
 	if err == nil {
@@ -192,16 +174,12 @@ func TestEveryDownMigrationTakesBackItsUpMigration(t *testing.T) {
 	for version := range schema.Latest() {
 		before := objects(t, pool)
 		for _, step := range []int{+1, -1} {
-			if err := engine.Steps(step); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, engine.Steps(step))
 		}
 		if after := objects(t, pool); after != before {
 			t.Errorf("before\n%s\n\nafter\n%s", before, after)
 		}
-		if err := engine.Steps(+1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, engine.Steps(+1))
 		if state, err := schema.Status(t.Context(), address); err != nil || state.Version != version+1 || state.Fingerprint != state.Expected {
 			t.Errorf("after migration %d: %+v, %v", version+1, state, err)
 		}
@@ -217,9 +195,7 @@ func TestTheOnlyMappingOfUsageStays(t *testing.T) {
 	const whereOneIs = 18
 	migrate := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	migrate(engine.Migrate(whereOneIs))
 	testdb.Exec(t, pool, `insert into agui_internal.usage_mapping (path, names) values ('{metadata,llm}', '{"inputTokens":"in"}')`)
@@ -280,9 +256,7 @@ func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
 	setting := func() string {
 		return testdb.Ask[string](t, pool, `select coalesce(array_to_string(reloptions, ' '), '') from pg_class where oid = 'agui.message_version'::regclass`)
 	}
-	if err := engine.Migrate(12); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Migrate(12))
 	for _, step := range []struct{ own, up, down string }{
 		{"", "autovacuum_vacuum_scale_factor=0.02", ""},
 		{"autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1", "autovacuum_vacuum_scale_factor=0.1"},
@@ -290,15 +264,11 @@ func TestMigrationsKeepOwnSettingsOfAutovacuum(t *testing.T) {
 		if step.own != "" {
 			testdb.Exec(t, pool, `alter table agui.message_version set (`+step.own+`)`)
 		}
-		if err := engine.Migrate(13); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, engine.Migrate(13))
 		if got := setting(); got != step.up {
 			t.Errorf("set to %q, upgraded: %q, want %q", step.own, got, step.up)
 		}
-		if err := engine.Migrate(12); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, engine.Migrate(12))
 		if got := setting(); got != step.down {
 			t.Errorf("set to %q, on the way back: %q, want %q", step.own, got, step.down)
 		}
@@ -327,9 +297,7 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 			pool := testdb.Connect(t, address)
 			engine := documentedGolangMigrate(t, address, "pgx5")
 			if test.installed > 0 {
-				if err := engine.Steps(test.installed); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, engine.Steps(test.installed))
 			}
 			testdb.Exec(t, pool, `truncate agui.schema_migrations`)
 			if test.row != "" {
@@ -449,9 +417,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			t.Parallel()
 			address := testdb.Empty(t)
 			pool := testdb.Connect(t, address)
-			if err := install.up(t, address); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, install.up(t, address))
 			if got := objects(t, pool); got != want {
 				t.Errorf("got\n%s\n\nwant\n%s", got, want)
 			}
@@ -545,15 +511,11 @@ func TestMigrationsLookUpNothingOnThePathOfTheSession(t *testing.T) {
 			pool := testdb.Connect(t, address)
 			hostile.Plant(t, address)
 			onPath := hostile.Address(address)
-			if err := install.up(t, onPath); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, install.up(t, onPath))
 			if got := objects(t, pool); got != want {
 				t.Errorf("got\n%s\n\nwant\n%s", got, want)
 			}
-			if err := install.down(t, onPath); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, install.down(t, onPath))
 			if calls := hostile.Calls(t, pool); calls > 0 {
 				t.Errorf("%d calls of doubles", calls)
 			}
@@ -564,26 +526,14 @@ func TestMigrationsLookUpNothingOnThePathOfTheSession(t *testing.T) {
 // ownChain is golang-migrate with the migrations of a file system.
 func ownChain(t *testing.T, address string, files fs.FS, parameters string) *migrate.Migrate {
 	t.Helper()
-	source, err := iofs.New(files, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Have(iofs.New(files, "."))(t)
+	parsed := must.Have(url.Parse(address))(t)
 	parsed.Scheme = "pgx5"
 	if parameters != "" {
-		values, err := url.ParseQuery(parsed.RawQuery + "&" + parameters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		values := must.Have(url.ParseQuery(parsed.RawQuery + "&" + parameters))(t)
 		parsed.RawQuery = values.Encode()
 	}
-	engine, err := migrate.NewWithSourceInstance("iofs", source, parsed.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Have(migrate.NewWithSourceInstance("iofs", source, parsed.String()))(t)
 	t.Cleanup(func() {
 		if err := errors.Join(engine.Close()); err != nil {
 			t.Error(err)
@@ -613,14 +563,8 @@ func gooseFile() fstest.MapFS {
 
 func gooseProvider(t *testing.T, address string, files fs.FS) *goose.Provider {
 	t.Helper()
-	db, err := sql.Open("pgx/v5", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must.Have(sql.Open("pgx/v5", address))(t)
+	provider := must.Have(goose.NewProvider(goose.DialectPostgres, db, files))(t)
 	t.Cleanup(func() {
 		if err := provider.Close(); err != nil {
 			t.Error(err)

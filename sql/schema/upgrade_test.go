@@ -23,6 +23,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/internal/migration"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -49,9 +50,7 @@ func thisRelease(t *testing.T) release {
 		r.files[file] = &fstest.MapFile{Data: content}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -68,10 +67,7 @@ func (r release) write(file, content string) {
 // migrate adds a migration written by hand.
 func (r release) migrate(name, up, down string) {
 	r.t.Helper()
-	released, err := fs.Glob(r.files, "schema/*.up.sql")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	released := must.Have(fs.Glob(r.files, "schema/*.up.sql"))(r.t)
 	path := fmt.Sprintf("schema/%06d_%s", len(released)+1, name)
 	r.write(path+".up.sql", up)
 	r.write(path+".down.sql", down)
@@ -94,10 +90,7 @@ func (r release) replace(file, pattern, replacement string) {
 // freeze releases the migrations.
 func (r release) freeze() {
 	r.t.Helper()
-	files, err := migration.Release(r.folder("functions"), r.folder("schema"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	files := must.Have(migration.Release(r.folder("functions"), r.folder("schema")))(r.t)
 	for name, content := range files {
 		r.write("schema/"+name, string(content))
 	}
@@ -105,10 +98,7 @@ func (r release) freeze() {
 
 func (r release) folder(name string) fs.FS {
 	r.t.Helper()
-	folder, err := fs.Sub(r.files, name)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	folder := must.Have(fs.Sub(r.files, name))(r.t)
 	return folder
 }
 
@@ -156,9 +146,7 @@ func (r release) migrations() schema.Option {
 
 func (r release) mustUp(address string) {
 	r.t.Helper()
-	if err := schema.Up(r.t.Context(), address, r.migrations()); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, schema.Up(r.t.Context(), address, r.migrations()))
 }
 
 // The first release is this program's schema and some more objects, one of which is called by every append, so that later releases
@@ -709,10 +697,7 @@ func TestTheSchemaServesProgramsOfEarlierVersions(t *testing.T) {
 	pool := testdb.Pool(t)
 	connection := testdb.Acquire(t, pool)
 	serves := testdb.Ask[uint](t, pool, `select serves from agui_internal.installed()`)
-	files, err := filepath.Glob("testdata/sent_*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Have(filepath.Glob("testdata/sent_*.sql"))(t)
 	for _, file := range files {
 		version := versionOf(t, file, "sent_")
 		if version < serves {
@@ -778,9 +763,7 @@ func TestInterruptsOfAnOlderStore(t *testing.T) {
 	if !slices.Equal(locked, []string{"agui.projected_interrupt"}) {
 		t.Errorf("the migration locks %v, which appends may need", locked)
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Commit(t.Context()))
 	if got := waiting(); got != want {
 		t.Errorf("after the upgrade %s waits, want %s", got, want)
 	}
@@ -815,9 +798,7 @@ func TestAnUpgradeFindsWhatTheRulesChange(t *testing.T) {
 	}
 	testdb.Exec(t, pool, `call agui.compact()`)
 	verified("in the release")
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), address))
 	verified("before the jobs")
 	testdb.Exec(t, pool, `update agui_internal.setting set value = 0 where name = 'call_delay'`)
 	const want = "answer failed: i, asks by a call: c, asks by an event: Sure?r"
@@ -863,10 +844,6 @@ func upWhileALongTransactionReads(t *testing.T, address string, pool *pgxpool.Po
 			return testdb.Ask[int](t, pool, `select count(*) from agui.batch`) >= before+20
 		})
 	}
-	if err := reader.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-upgraded; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, reader.Rollback(t.Context()))
+	must.Do(t, <-upgraded)
 }

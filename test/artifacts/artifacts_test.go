@@ -23,6 +23,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -66,19 +67,13 @@ func TestArchives(t *testing.T) {
 			if p.archive == "zip" {
 				unpack = unzip
 			}
-			files, err := unpack(content)
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := must.Have(unpack(content))(t)
 			for _, file := range []string{p.program, "LICENSE", "README.md", "CHANGELOG.md", "deploy/container/Dockerfile"} {
 				if len(files[file]) == 0 {
 					t.Errorf("%s has no %s", name, file)
 				}
 			}
-			info, err := buildinfo.Read(bytes.NewReader(files[p.program]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := must.Have(buildinfo.Read(bytes.NewReader(files[p.program])))(t)
 			settings := map[string]string{}
 			for _, setting := range info.Settings {
 				settings[setting.Key] = setting.Value
@@ -126,9 +121,7 @@ func runAlone(t *testing.T, program []byte) {
 		return
 	}
 	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "pgagui"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(root, "pgagui"), program, 0o755))
 	run := func(arguments ...string) string {
 		t.Helper()
 		command := exec.Command("/pgagui", arguments...)

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/server"
 	"github.com/pgagui/pgagui/server/access"
@@ -50,10 +51,7 @@ func serveWithGrace(t *testing.T, pool *pgxpool.Pool, agents map[string]string, 
 	for name, url := range agents {
 		options.Agents = append(options.Agents, server.Agent{Name: name, URL: url})
 	}
-	handler, err := server.New(store, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Have(server.New(store, options))(t)
 	p := &process{httptest.NewServer(handler), handler, store}
 	t.Cleanup(func() { p.shutDown(t) })
 	return p
@@ -81,10 +79,7 @@ func (p *process) waitForSeq(t *testing.T, thread string, seq int64) {
 // wantStatus compares how a run ended.
 func (p *process) wantStatus(t *testing.T, thread, run string, want pgagui.Status) {
 	t.Helper()
-	status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Have(p.store.Status(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}))(t)
 	if status.Status != want {
 		t.Errorf("run %s of thread %s is %s, want %s", run, thread, status.Status, want)
 	}
@@ -105,14 +100,9 @@ func (m meaning) String() string {
 // restored returns what the log means to a page at a run; at the head if runID is empty. A page has no list of what CUSTOM events ask.
 func (p *process) restored(t *testing.T, thread, runID string) meaning {
 	t.Helper()
-	restored, err := p.store.Restore(t.Context(), thread, pgagui.At{RunID: runID})
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := must.Have(p.store.Restore(t.Context(), thread, pgagui.At{RunID: runID}))(t)
 	var m meaning
-	if err := json.Unmarshal(restored.JSON, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(restored.JSON, &m))
 	m.Interrupts = slices.DeleteFunc(m.Interrupts.([]any), func(interrupt any) bool {
 		source, _ := interrupt.(map[string]any)["source"].(map[string]any)
 		return source["type"] == "CUSTOM"
@@ -183,10 +173,7 @@ func (h *nodeHost) open(t *testing.T, options clientOptions) *client {
 
 func (h *nodeHost) openKind(t *testing.T, kind string, args map[string]any) *client {
 	t.Helper()
-	key, err := h.ask(kind+".open", args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Have(h.ask(kind+".open", args))(t)
 	c := &client{t, h, kind, map[string]any{"client": key}}
 	t.Cleanup(func() {
 		if _, err := h.ask(kind+".close", c.args); err != nil {
@@ -206,10 +193,7 @@ func (c *client) with(args map[string]any) map[string]any {
 
 func (c *client) ask(op string, args map[string]any) json.RawMessage {
 	c.t.Helper()
-	answer, err := c.host.ask(c.kind+"."+op, c.with(args))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	answer := must.Have(c.host.ask(c.kind+"."+op, c.with(args)))(c.t)
 	return answer
 }
 
@@ -267,18 +251,14 @@ func (e *ending) succeed() {
 
 func (c *client) look() (v view) {
 	c.t.Helper()
-	if err := json.Unmarshal(c.ask("look", nil), &v); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal(c.ask("look", nil), &v))
 	return v
 }
 
 // frames returns the frames with events that the client received.
 func (c *client) frames() (frames []string) {
 	c.t.Helper()
-	if err := json.Unmarshal(c.ask("frames", nil), &frames); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, json.Unmarshal(c.ask("frames", nil), &frames))
 	return frames
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // app is an app with CopilotKit's core.
@@ -52,9 +53,7 @@ func (a app) shown(answer json.RawMessage) (list []string) {
 		}
 		Error string
 	}
-	if err := json.Unmarshal(answer, &shown); err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, json.Unmarshal(answer, &shown))
 	if shown.Error != "" {
 		a.t.Errorf("the list of threads: %s", shown.Error)
 	}
@@ -87,10 +86,7 @@ func TestCopilotKitRunsAndReloads(t *testing.T) {
 		called := s.agent.called(s.t, s.thread)
 		events := called.everything(" of run-2")
 		called.send(events[:15]...)
-		status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: "run-1"})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		status := must.Have(s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: "run-1"}))(s.t)
 		s.here.waitForSeq(s.t, s.thread, status.LastSeq+15)
 		meant = s.here.restored(s.t, s.thread, "")
 		staying.hold(meant)
@@ -139,10 +135,7 @@ func TestCopilotKitStops(t *testing.T) {
 		running = reloaded.run("run-3", nil, user("u3", "And on"))
 		called = s.agent.called(s.t, s.thread)
 		called.send(called.event("RUN_STARTED"))
-		status, err := s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: "run-2"})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		status := must.Have(s.here.store.Status(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: "run-2"}))(s.t)
 		s.here.waitForSeq(s.t, s.thread, status.LastSeq+1)
 		again := s.app(s.there)
 		connected = again.connect()

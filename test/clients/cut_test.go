@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // cuttingProxy passes requests on to a server. Below the path /N, answers break off behind N bytes of their body.
@@ -97,9 +98,7 @@ func TestStreamsCutAtEachFrame(t *testing.T) {
 		meant := s.here.restored(s.t, s.thread, "run")
 		whole.want(meant)
 		var frames []string
-		if err := json.Unmarshal(whole.ask("frames", map[string]any{"all": true}), &frames); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Do(s.t, json.Unmarshal(whole.ask("frames", map[string]any{"all": true}), &frames))
 		var places []int
 		at := 0
 		for i, frame := range frames {

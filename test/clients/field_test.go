@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -80,9 +81,7 @@ func TestField(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &scenarios)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	programs, err := filepath.Glob(filepath.Join(field, "*_agent.*"))
 	if err != nil || len(programs) == 0 {
 		t.Fatalf("no agents: %v", err)
@@ -144,9 +143,7 @@ func startFieldAgent(t *testing.T, program string) *fieldAgent {
 		testneeds.Skip(t, need, "the agents of %s are not installed: make test-field", folder)
 	}
 	scripts, err := filepath.Abs(field)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if strings.Contains(interpreter, "/") {
 		if interpreter, err = filepath.Abs(interpreter); err != nil {
 			t.Fatal(err)
@@ -155,17 +152,12 @@ func startFieldAgent(t *testing.T, program string) *fieldAgent {
 	command := exec.Command(interpreter, filepath.Base(program))
 	command.Dir = folder
 	command.Env = append(os.Environ(), "DO_NOT_TRACK=1", "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+scripts)
-	in, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := must.Have(command.StdinPipe())(t)
 	out, err := command.StdoutPipe()
 	if err == nil {
 		err = command.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { // behind the servers' end
 		in.Close()
 		if err := command.Wait(); err != nil {
@@ -182,10 +174,7 @@ func startFieldAgent(t *testing.T, program string) *fieldAgent {
 		a.address = strings.TrimSpace(line)
 	}
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
-	target, err := url.Parse(a.address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Have(url.Parse(a.address))(t)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
@@ -204,10 +193,7 @@ func startFieldAgent(t *testing.T, program string) *fieldAgent {
 // release lets a model go on that waits in the middle of its answer.
 func (a *fieldAgent) release(t *testing.T, gate string) {
 	t.Helper()
-	answer, err := http.Post(a.address+"/release/"+gate, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.Post(a.address+"/release/"+gate, "", nil))(t)
 	answer.Body.Close()
 }
 
@@ -259,16 +245,12 @@ func (p *fieldPlay) record(scenario string) {
 	}
 	var lines []byte
 	for event, err := range p.here.store.Events(p.t.Context(), p.thread, pgagui.EventsOptions{}) {
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		lines = append(append(lines, event.JSON...), '\n')
 	}
 	framework := strings.Split(p.t.Name(), "/")[1]
 	name := strings.NewReplacer(" ", "-", ".", "-", "_", "-").Replace(framework+" "+scenario) + ".ndjson"
-	if err := os.WriteFile(filepath.Join(folder, name), lines, 0o644); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, os.WriteFile(filepath.Join(folder, name), lines, 0o644))
 }
 
 func (p *fieldPlay) fault(format string, arguments ...any) {
@@ -434,9 +416,7 @@ func (p *fieldPlay) waitForEnd(run string) (status pgagui.Status) {
 		if errors.Is(err, pgagui.ErrUnknownRun) || errors.Is(err, pgagui.ErrUnknownThread) {
 			return true
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		status = got.Status
 		return status != pgagui.Running
 	})
@@ -457,13 +437,8 @@ func (p *fieldPlay) compareFolds() {
 	if errors.Is(err, pgagui.ErrUnknownThread) {
 		return
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	lineage, err := p.here.store.Lineage(p.t.Context(), pgagui.RunRef{ThreadID: p.thread, RunID: head.RunID})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
+	lineage := must.Have(p.here.store.Lineage(p.t.Context(), pgagui.RunRef{ThreadID: p.thread, RunID: head.RunID}))(p.t)
 	var before []meaning
 	for _, run := range lineage {
 		before = append(before, p.at(run.ID, 0))
@@ -488,15 +463,9 @@ func (p *fieldPlay) compareFolds() {
 
 func (p *fieldPlay) comparePrefixes(run string) {
 	p.t.Helper()
-	line, err := timeline.NewCache(0).Open(p.t.Context(), p.here.store, pgagui.RunRef{ThreadID: p.thread, RunID: run})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	line := must.Have(timeline.NewCache(0).Open(p.t.Context(), p.here.store, pgagui.RunRef{ThreadID: p.thread, RunID: run}))(p.t)
 	for _, mark := range line.Marks() {
-		moment, err := line.At(p.t.Context(), mark.Seq)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		moment := must.Have(line.At(p.t.Context(), mark.Seq))(p.t)
 		var inGo meaning
 		text, err := json.Marshal(map[string]any{
 			"messages": append([]json.RawMessage{}, moment.Messages...), "state": moment.State, "interrupts": append([]json.RawMessage{}, moment.Interrupts...),
@@ -504,9 +473,7 @@ func (p *fieldPlay) comparePrefixes(run string) {
 		if err == nil {
 			err = json.Unmarshal(text, &inGo)
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, err)
 		if inSQL := p.at(run, mark.Seq); !reflect.DeepEqual(inGo, inSQL) {
 			p.fault("event %d: the fold in Go is\n%.3000s\nin SQL\n%.3000s", mark.Seq, inGo, inSQL)
 			return
@@ -520,9 +487,7 @@ func (p *fieldPlay) at(run string, seq int64) (m meaning) {
 	if err == nil {
 		err = json.Unmarshal(restored.JSON, &m)
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, err)
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
@@ -25,14 +26,9 @@ func TestFrameworks(t *testing.T) {
 				}
 			}
 			s := &stage{nodeHost: startHost(t)}
-			answer, err := s.ask("agents.start", map[string]any{"framework": framework})
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Have(s.ask("agents.start", map[string]any{"framework": framework}))(t)
 			var url string
-			if err := json.Unmarshal(answer, &url); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(answer, &url))
 			pool := testdb.Pool(t)
 			agents := map[string]string{"test": url}
 			s.here, s.there = serve(t, pool, agents), serve(t, pool, agents)

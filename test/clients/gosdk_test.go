@@ -17,6 +17,7 @@ import (
 	encoding "github.com/ag-ui-protocol/ag-ui/sdks/community/go/pkg/encoding/sse"
 	"github.com/sirupsen/logrus"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -122,9 +123,7 @@ func (s *scenario) readWithGoSDK(path string, input types.RunAgentInput) string 
 	client := sse.NewClient(sse.Config{Endpoint: s.there.URL + path, Logger: quiet})
 	defer client.Close()
 	frames, failures, err := client.Stream(sse.StreamOptions{Context: s.t.Context(), Payload: input})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, err)
 	var received []string
 	for frame := range frames {
 		var event struct{ Type string }

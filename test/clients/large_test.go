@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -55,10 +56,7 @@ func (s *scenario) appendAll(runID string, events []any) {
 	s.t.Helper()
 	var list []json.RawMessage
 	for _, event := range events {
-		text, err := json.Marshal(event)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		text := must.Have(json.Marshal(event))(s.t)
 		list = append(list, text)
 	}
 	if _, err := s.here.store.Append(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: runID}, list, pgagui.AppendOptions{}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 )
 
@@ -24,9 +25,7 @@ func readRecording(t *testing.T, file string) (runs []recordedRun) {
 	t.Helper()
 	for _, run := range recorded.Read(t, file) {
 		var read recordedRun
-		if err := json.Unmarshal(run.Events[0], &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(run.Events[0], &read))
 		for _, event := range run.Events {
 			read.events = append(read.events, string(event))
 		}

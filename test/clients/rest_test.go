@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -22,9 +23,7 @@ func TestClientFromOpenAPI(t *testing.T) {
 		testneeds.Skip(t, testneeds.Node, "the clients are not installed: make clients")
 	}
 	folder, err := os.MkdirTemp(".", "rest-") // below node_modules, for its imports
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	for _, name := range []string{"rest.ts", "tsconfig.json"} {
 		text := testfile.Read(t, filepath.Join("rest", name))

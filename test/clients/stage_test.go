@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -108,10 +109,7 @@ func (s *scenario) wantReceived(called *call, want ...string) {
 // post sends a request that no client of ours sends.
 func (p *process) post(t *testing.T, path, body string) string {
 	t.Helper()
-	answer, err := http.Post(p.URL+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.Post(p.URL+path, "application/json", strings.NewReader(body)))(t)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/wait"
 )
 
@@ -33,18 +34,14 @@ func (r *round) readLog() map[string][]loggedEvent {
 		select thread_id, run_id, seq, recorded_at, payload::text
 		from agui.event
 		order by thread_id, seq`)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	var thread, run, payload string
 	var position pgagui.Position
 	_, err = pgx.ForEachRow(rows, []any{&thread, &run, &position.Seq, &position.RecordedAt, &payload}, func() error {
 		log[thread] = append(log[thread], loggedEvent{see(run, position, []byte(payload)), []byte(payload)})
 		return nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	return log
 }
 
@@ -88,10 +85,7 @@ func (r *round) check(log map[string][]loggedEvent) {
 // verify checks that nothing is wrong with a thread: its snapshots mean what its log does.
 func (r *round) verify(thread string) {
 	r.t.Helper()
-	problems, err := pgagui.New(r.pool, nil).Maintenance().Verify(r.t.Context(), thread)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	problems := must.Have(pgagui.New(r.pool, nil).Maintenance().Verify(r.t.Context(), thread))(r.t)
 	for _, problem := range problems {
 		if problem.Severity == pgagui.Note {
 			r.counts["notes"]++
@@ -131,9 +125,7 @@ func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 	rows, err := r.pool.Query(r.t.Context(), `
 		select thread.thread_id, run.run_id, run.status, coalesce(run.cut_off_reason, ''), coalesce(input.input::text, '')
 		from agui.run join agui.thread using (thread_key) left join agui.input using (thread_key, run_no)`)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	var thread, id, status, reason, input string
 	_, err = pgx.ForEachRow(rows, []any{&thread, &id, &status, &reason, &input}, func() error {
 		if input != string(inputOf(id)) {
@@ -142,9 +134,7 @@ func (r *round) checkRuns(log map[string][]loggedEvent) map[string]*loggedRun {
 		runs[id] = &loggedRun{thread: thread, status: pgagui.Status(status), cutOffReason: reason}
 		return nil
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, err)
 	for thread, events := range log {
 		for n, event := range events {
 			if event.Seq != int64(n+1) {

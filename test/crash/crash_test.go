@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/pooler"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -189,9 +190,7 @@ func (r *round) startServer() {
 		}
 	})
 	r.url = r.server.URL("postgres")
-	if err := schema.Up(r.t.Context(), r.url); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, schema.Up(r.t.Context(), r.url))
 	if r.pool, err = pgxpool.New(r.t.Context(), r.url); err != nil {
 		r.t.Fatal(err)
 	}
@@ -284,22 +283,14 @@ func (r *round) cause(more int) {
 			r.execute(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'jobs'`)
 		}},
 		{"server crashes", func() {
-			if err := r.server.Kill(); err != nil {
-				r.t.Fatal(err)
-			}
+			must.Do(r.t, r.server.Kill())
 			r.pauseUpTo(300 * time.Millisecond)
-			if err := r.server.Restart(r.t.Context()); err != nil {
-				r.t.Fatal(err)
-			}
+			must.Do(r.t, r.server.Restart(r.t.Context()))
 		}},
 		{"outages longer than the lease", func() {
-			if err := r.server.Kill(); err != nil {
-				r.t.Fatal(err)
-			}
+			must.Do(r.t, r.server.Kill())
 			time.Sleep(leaseTime + time.Duration(r.random.Int64N(int64(500*time.Millisecond))))
-			if err := r.server.Restart(r.t.Context()); err != nil {
-				r.t.Fatal(err)
-			}
+			must.Do(r.t, r.server.Restart(r.t.Context()))
 			_, _ = r.pool.Exec(r.t.Context(), `call agui.reap()`) // which may fail at a damaged thread
 		}},
 		{"connections cut", func() {
@@ -393,9 +384,7 @@ func (r *round) revive() {
 		}
 	}
 	r.counts["servers that gave up"]++
-	if err := r.server.Restart(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.server.Restart(r.t.Context()))
 }
 
 // execute executes a statement, and repeats it while the server recovers.

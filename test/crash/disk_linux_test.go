@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // diskSize has room for a new server and all that a round writes.
@@ -18,10 +20,7 @@ type disk struct{ folder string }
 // newDisk returns nil where this account may not mount one.
 func newDisk(t testing.TB) *disk {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "pgagui-crash-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := must.Have(os.MkdirTemp("", "pgagui-crash-"))(t)
 	t.Cleanup(func() { _ = os.Remove(folder) })
 	// The account that runs the server makes its folder there.
 	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, "mode=1777,size="+diskSize); err != nil {
@@ -40,10 +39,7 @@ func newDisk(t testing.TB) *disk {
 func (d *disk) fill(t testing.TB, duration time.Duration) {
 	t.Helper()
 	path := filepath.Join(d.folder, "filler")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Have(os.Create(path))(t)
 	defer os.Remove(path)
 	defer file.Close()
 	chunk := make([]byte, 1<<20)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // process is a writer or a follower.
@@ -29,17 +31,9 @@ func start[Line any](t testing.TB, role, name string, task any, hear func(Line))
 	command := exec.Command(os.Args[0])
 	command.Env = append(os.Environ(), roleVariable+"="+role)
 	command.Stderr = t.Output()
-	input, err := command.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := command.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	input := must.Have(command.StdinPipe())(t)
+	output := must.Have(command.StdoutPipe())(t)
+	must.Do(t, command.Start())
 	p := &process{t: t, name: name, command: command, input: input, drained: make(chan struct{})}
 	t.Cleanup(func() {
 		_ = command.Process.Kill() // it has ended, unless the test failed

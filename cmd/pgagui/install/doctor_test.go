@@ -21,6 +21,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // diagnose runs pgagui doctor --server, and returns what it finds in each check.
@@ -182,10 +183,7 @@ func TestDoctorExaminesAServer(t *testing.T) {
 // reverseProxy starts a proxy in front of a server.
 func reverseProxy(t *testing.T, target string, wrap func(*httputil.ReverseProxy) http.Handler) string {
 	t.Helper()
-	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Have(url.Parse(target))(t)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
 	front := httptest.NewServer(wrap(proxy))
 	t.Cleanup(front.Close)
@@ -273,10 +271,7 @@ func TestDoctorExaminesTLS(t *testing.T) {
 		server.StartTLS()
 		t.Cleanup(server.Close)
 		trusted := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-		findings, err := doctor.ExamineServer(t.Context(), doctor.ServerOptions{URL: server.URL, Token: "t", Version: "v1", TLS: &tls.Config{RootCAs: trusted}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		findings := must.Have(doctor.ExamineServer(t.Context(), doctor.ServerOptions{URL: server.URL, Token: "t", Version: "v1", TLS: &tls.Config{RootCAs: trusted}}))(t)
 		want := map[string]string{
 			"clock": "warning the clock of the server differs", "heartbeat": "warning a stream is silent for 1m30s", "token": "warning with the rights: none",
 			"version": "note the server is v9, this program is v1",
@@ -291,10 +286,7 @@ func TestDoctorExaminesTLS(t *testing.T) {
 	}
 	folder := t.TempDir()
 	clitest.WriteCertificate(t, filepath.Join(folder, "crt"), filepath.Join(folder, "key"), 1) // for an hour
-	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "crt"), filepath.Join(folder, "key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Have(tls.LoadX509KeyPair(filepath.Join(folder, "crt"), filepath.Join(folder, "key")))(t)
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	server.StartTLS()
@@ -324,10 +316,7 @@ func TestDoctorExaminesOtherAnswers(t *testing.T) {
 			t.Errorf("%s: %+v %v", want, findings, err)
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	commands := clitest.On(t, "")
 	for line, want := range map[string]string{

@@ -13,6 +13,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -194,10 +195,7 @@ func TestInstalledByAnotherTool(t *testing.T) {
 func as(t *testing.T, commands clitest.CommandLine, roles ...string) (user string, line clitest.CommandLine) {
 	t.Helper()
 	pool := testdb.Connect(t, commands.DatabaseURL)
-	address, err := url.Parse(commands.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Have(url.Parse(commands.DatabaseURL))(t)
 	user = "user_of_" + strings.ReplaceAll(strings.TrimPrefix(address.Path, "/"), "pgagui_", "")
 	user = user[:min(len(user), 50)] + fmt.Sprint("_", len(roles))
 	testdb.Exec(t, pool, `create role `+user+` login password 'secret'`)

@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -131,9 +132,7 @@ func TestCompactedExportOfARunBehindAFailedOne(t *testing.T) {
 		`[{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"Hi"},{"type":"RUN_FINISHED","threadId":"t","runId":"1"}]`,
 	} {
 		var list []json.RawMessage
-		if err := json.Unmarshal([]byte(events), &list); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(events), &list))
 		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint(i)}, list, pgagui.AppendOptions{AfterSeq: new(int64)}); err != nil {
 			t.Fatal(err)
 		}
@@ -151,13 +150,8 @@ func TestCompactedExportOfARunBehindAFailedOne(t *testing.T) {
 
 func canonical(t *testing.T, value any) (decoded any) {
 	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &decoded); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(value))(t)
+	must.Do(t, json.Unmarshal(text, &decoded))
 	return decoded
 }
 

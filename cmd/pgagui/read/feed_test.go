@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -36,9 +37,7 @@ func TestFeedOfEvents(t *testing.T) {
 	note := func(text string) {
 		for scanner := bufio.NewScanner(strings.NewReader(text)); scanner.Scan(); {
 			var read line
-			if err := json.Unmarshal(scanner.Bytes(), &read); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(scanner.Bytes(), &read))
 			if !strings.HasSuffix(scanner.Text(), `,"payload":`+events[read.Seq-1]+"}") || read.ThreadID != "t" || printed[read.Seq] != "" {
 				t.Errorf("seq %d: %s; before: %q", read.Seq, scanner.Text(), printed[read.Seq])
 			}
@@ -52,17 +51,13 @@ func TestFeedOfEvents(t *testing.T) {
 	if err == nil {
 		err = follower.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	add(3, 5)
 	lines := bufio.NewScanner(out)
 	for len(printed) < 5 && lines.Scan() {
 		note(lines.Text())
 	}
-	if err := follower.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, follower.Process.Kill())
 	_ = follower.Wait() // killed
 	if len(printed) != 5 {
 		t.Errorf("%d of 5 events", len(printed))

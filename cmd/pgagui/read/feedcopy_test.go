@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -74,10 +75,7 @@ func (c *feedCopy) read(isAlone bool) func(text string) {
 // isRight reports whether the copy is what is stored.
 func (c *feedCopy) isRight(pool *pgxpool.Pool) bool {
 	stored := map[string]string{}
-	rows, err := pool.Query(c.t.Context(), `select thread_uid::text, seq, payload::text from agui.event join agui.thread using (scope, thread_id)`)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	rows := must.Have(pool.Query(c.t.Context(), `select thread_uid::text, seq, payload::text from agui.event join agui.thread using (scope, thread_id)`))(c.t)
 	var uid, payload string
 	var seq int64
 	if _, err := pgx.ForEachRow(rows, []any{&uid, &seq, &payload}, func() error { stored[keyOf(uid, seq)] = payload; return nil }); err != nil {
@@ -96,9 +94,7 @@ func follow(t *testing.T, commands clitest.CommandLine, take func(string)) (proc
 	if err == nil {
 		err = process.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ended = make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -111,9 +107,7 @@ func follow(t *testing.T, commands clitest.CommandLine, take func(string)) (proc
 
 func kill(t *testing.T, process *exec.Cmd, ended chan struct{}) {
 	t.Helper()
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Process.Kill())
 	<-ended // what it has written is read
 	_ = process.Wait()
 }

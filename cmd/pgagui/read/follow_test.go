@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -172,14 +173,10 @@ func TestFollowEndsWhenItsOutputIsClosed(t *testing.T) {
 	appendTo := appending(t, commands)
 	appendTo("r", clitest.Started("t", "r"))
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	following := commands.Program(os.Args[0], "events", "--follow", "t", "--stay")
 	following.Stdout = writer
-	if err := following.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, following.Start())
 	writer.Close()
 	if line, err := bufio.NewReader(reader).ReadString('\n'); err != nil || line != clitest.Started("t", "r")+"\n" {
 		t.Errorf("%q %v", line, err)

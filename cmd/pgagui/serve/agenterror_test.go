@@ -14,6 +14,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -40,10 +41,7 @@ func TestWhatAnAgentAnsweredIsForOperators(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		address, err := url.Parse(commands.DatabaseURL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := must.Have(url.Parse(commands.DatabaseURL))(t)
 		address.User = url.UserPassword(role, "secret")
 		return clitest.On(t, address.String())
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -25,10 +26,7 @@ func TestServeOverACluster(t *testing.T) {
 	for i, node := range nodes {
 		described[i] = cluster.Node{Name: node.Name, URL: node.URL}
 	}
-	text, err := json.Marshal(map[string]any{"nodes": described})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(map[string]any{"nodes": described}))(t)
 	file := clitest.WriteFile(t, "nodes.json", string(text))
 	c := clitest.On(t, nodes[0].URL)
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
@@ -73,9 +71,7 @@ func TestServeOverACluster(t *testing.T) {
 	}
 
 	moving, err := cluster.Open(t.Context(), described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer moving.Close()
 	moving.RemoveAfter = 100 * time.Millisecond
 	all := make([]int, cluster.Buckets)

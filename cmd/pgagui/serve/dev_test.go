@@ -24,6 +24,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/sampleagent"
 	"github.com/pgagui/pgagui/devpg/cluster"
 	"github.com/pgagui/pgagui/devpg/daemon"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -36,9 +37,7 @@ func devData(t *testing.T) string {
 	if err == nil {
 		err = os.Chmod(folder, 0o711)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(folder); err != nil {
 			t.Error(err)
@@ -82,9 +81,7 @@ func dev(c clitest.CommandLine, data string, arguments ...string) *developed {
 	if err == nil {
 		err = d.Start()
 	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	must.Do(c.T, err)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		d.guide += lines.Text() + "\n"
 		if strings.HasPrefix(lines.Text(), "Ctrl-C") {
@@ -99,9 +96,7 @@ func dev(c clitest.CommandLine, data string, arguments ...string) *developed {
 // end presses Ctrl-C.
 func (d *developed) end() {
 	d.t.Helper()
-	if err := d.Process.Signal(os.Interrupt); err != nil {
-		d.t.Fatal(err)
-	}
+	must.Do(d.t, d.Process.Signal(os.Interrupt))
 	err := d.Wait()
 	for line := range strings.Lines(d.messages.String()) {
 		if err != nil || !strings.Contains(line, `msg="access refused"`) {
@@ -223,9 +218,7 @@ func TestDevThatIsKilledLeavesNoServer(t *testing.T) {
 	d := dev(c, data)
 	commands := d.commands()
 	d.shell(commands[0], commands[1])
-	if err := d.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Process.Kill())
 	_ = d.Wait()
 	d = dev(c, data)
 	commands = d.commands()
@@ -234,10 +227,7 @@ func TestDevThatIsKilledLeavesNoServer(t *testing.T) {
 	}
 
 	// Data of another build is not touched.
-	connection, err := pgx.Connect(t.Context(), d.value("database"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(pgx.Connect(t.Context(), d.value("database")))(t)
 	testdb.Exec(t, connection, "drop function agui_internal.installed")
 	connection.Close(t.Context())
 	d.end()
@@ -267,10 +257,7 @@ func TestDevOnAnotherDatabaseWithAnotherAgent(t *testing.T) {
 // The JavaScript of the guide runs with the official client.
 func TestDevClientSnippet(t *testing.T) {
 	t.Parallel()
-	modules, err := filepath.Abs("../../../test/oracle/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules := must.Have(filepath.Abs("../../../test/oracle/node_modules"))(t)
 	if _, err := os.Stat(filepath.Join(modules, "@ag-ui", "client")); err != nil {
 		testneeds.Skip(t, testneeds.Node, "the official client is not installed: %v", err)
 	}
@@ -280,9 +267,7 @@ func TestDevClientSnippet(t *testing.T) {
 	d := dev(clitest.On(t, ""), devData(t), "--database-url", testdb.Empty(t))
 	defer d.end()
 	folder := t.TempDir()
-	if err := os.Symlink(modules, filepath.Join(folder, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(modules, filepath.Join(folder, "node_modules")))
 	_, snippet, _ := strings.Cut(d.guide, "(npm install @ag-ui/client):\n")
 	snippet, _, _ = strings.Cut(snippet, "\nCtrl-C")
 	file := filepath.Join(folder, "snippet.mjs")
@@ -299,20 +284,13 @@ func TestDevRefusesDataOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	data := devData(t)
 	home := filepath.Join(data, "pgagui", "dev")
-	if err := os.MkdirAll(home, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	account, err := daemon.ServerAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(home, 0o711))
+	account := must.Have(daemon.ServerAccount())(t)
 	folder, err := account.KeepFolder(filepath.Join(home, "server"))
 	if err == nil {
 		err = errors.Join(folder.Mkdir("data"), folder.Write("data/PG_VERSION", strings.NewReader("12\n")), folder.Release())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	command := clitest.On(t, "").Program(os.Args[0], "dev", "--yes")
 	command.Env = append(command.Env, "XDG_DATA_HOME="+data)
 	out, err := command.CombinedOutput()
@@ -395,16 +373,12 @@ func TestDevAsJSON(t *testing.T) {
 	if err == nil {
 		err = command.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var guide devGuide
 	if err := json.NewDecoder(out).Decode(&guide); err != nil || guide.Agent != sampleagent.Name || guide.Token == "" {
 		t.Errorf("%+v, %v", guide, err)
 	}
-	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, command.Process.Signal(syscall.SIGTERM))
 	if err := command.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -18,16 +18,14 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
 // newVisitor is a browser with cookies.
 func newVisitor(t *testing.T) *http.Client {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Have(cookiejar.New(nil))(t)
 	return &http.Client{Jar: jar, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 }
 
@@ -39,18 +37,10 @@ func visit(t *testing.T, visitor *http.Client, address string, form url.Values) 
 		request, err = http.NewRequestWithContext(t.Context(), "POST", address, strings.NewReader(form.Encode()))
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := visitor.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	answer := must.Have(visitor.Do(request))(t)
 	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Have(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, answer.Request.URL.RequestURI(), string(page)
 }
 
@@ -98,15 +88,9 @@ func TestExplore(t *testing.T) {
 		t.Errorf("health: %d %s", status, page)
 	}
 	// A page from elsewhere cannot reach it under another name.
-	request, err := http.NewRequestWithContext(t.Context(), "GET", root, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Have(http.NewRequestWithContext(t.Context(), "GET", root, nil))(t)
 	request.Host = "evil.example"
-	answer, err := visitor.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(visitor.Do(request))(t)
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusForbidden {
 		t.Errorf("under another name: %s", answer.Status)
@@ -124,18 +108,14 @@ func printedLink(t *testing.T, command *exec.Cmd) (link string, end func()) {
 	if err == nil {
 		err = command.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("it printed nothing: %v", command.Wait())
 	}
 	return lines.Text(), func() {
 		t.Helper()
-		if err := command.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, command.Process.Signal(os.Interrupt))
 		if err := command.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -178,7 +158,7 @@ func TestServeExplorer(t *testing.T) {
 	if status != http.StatusOK || at != "/explorer/thread?id=t%2F1" || !strings.Contains(page, "Where is my order?") {
 		t.Errorf("%d %s %s", status, at, page)
 	}
-	address := must(url.Parse(s.URL))
+	address := must.OrPanic(url.Parse(s.URL))
 	if cookies := visitor.Jar.Cookies(address); len(cookies) != 1 || !strings.HasPrefix(cookies[0].Name, "__Host-") {
 		t.Errorf("the cookies are %v", cookies)
 	}
@@ -204,11 +184,4 @@ func TestServeExplorer(t *testing.T) {
 	}
 	s.Terminate(t)
 	s.End(t)
-}
-
-func must[T any](value T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return value
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -84,15 +85,9 @@ func TestMemoryOfALargeHistory(t *testing.T) {
 	testdb.Exec(t, pool, "call agui.compact()")
 	s := clitest.Serving(t, clitest.StartProcess(t, c.Program(os.Args[0], "serve", "--listen", "127.0.0.1:0", "--json", "--agent", "assistant="+clitest.NewSample(t), "--insecure")))
 	get := func(path string) int {
-		answer, err := http.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(http.Get(s.URL + path))(t)
 		defer answer.Body.Close()
-		size, err := io.Copy(io.Discard, answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		size := must.Have(io.Copy(io.Discard, answer.Body))(t)
 		return int(size)
 	}
 	get("/threads/t")

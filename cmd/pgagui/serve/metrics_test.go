@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -35,10 +36,7 @@ var (
 
 func scrape(t *testing.T, p *clitest.Running) scraped {
 	t.Helper()
-	answer, err := http.Get(servingAt.FindStringSubmatch(p.Log)[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.Get(servingAt.FindStringSubmatch(p.Log)[1]))(t)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

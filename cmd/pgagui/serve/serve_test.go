@@ -35,6 +35,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/sampleagent"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/schedule"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/server"
@@ -45,9 +46,7 @@ import (
 func given(t *testing.T, arguments ...string) *pflag.FlagSet {
 	t.Helper()
 	flags := (&serveConfig{}).settings()
-	if err := flags.Parse(arguments); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, flags.Parse(arguments))
 	return flags
 }
 
@@ -94,10 +93,7 @@ func TestServeConfigOfFileEnvironmentAndFlags(t *testing.T) {
 	t.Setenv("PGAGUI_ORIGINS", "https://c.example.com,https://d.example.com")
 	t.Setenv("PGAGUI_AGENT", "b=https://env.example.com/ c=https://c.example.com/")
 	t.Setenv("PGAGUI_WORKER_REPACK", "@every 5m")
-	config, err := readServeConfig(file, given(t, "--write-timeout", "7s", "--agent", "c=https://flag.example.com/", "--limits-burst=9", "--jwt-audiences", "x,y"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Have(readServeConfig(file, given(t, "--write-timeout", "7s", "--agent", "c=https://flag.example.com/", "--limits-burst=9", "--jwt-audiences", "x,y")))(t)
 	if config.listen != "127.0.0.1:1" || config.heartbeat != 2*time.Second || config.writeTimeout != 7*time.Second || config.idleTimeout != 2*time.Minute ||
 		!slices.Equal(config.origins, []string{"https://c.example.com", "https://d.example.com"}) || config.logLevel != slog.LevelWarn || config.liveConnections != 3 ||
 		config.readConnections != 4 || config.maxReadLag != 3*time.Second {
@@ -237,10 +233,7 @@ func TestServeSettingsThatCannotBe(t *testing.T) {
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--token-file", "nowhere")
 	commands.MustFail(cli.ExitInput, "serve", "--check", "--insecure", "--tls-key", "nowhere", "--tls-certificate", "nowhere")
 	commands.MustFail(cli.ExitUnavailable, "serve", "--insecure") // no database
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := must.Have(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	message := clitest.NewCommandLine(t).MustFail(cli.ExitUnavailable, "serve", "--insecure", "--listen", taken.Addr().String())
 	if !strings.Contains(message, "cannot listen: listen tcp "+taken.Addr().String()) || strings.Contains(message, "--database-url") {
@@ -324,10 +317,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	// SIGTERM aborts streams and ends runs.
 	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/agent/assistant/run", strings.NewReader(clitest.RunInput("t", "long", "A long answer, please")))
 	request.Header.Set("Authorization", "Bearer "+token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
 	if _, err := io.ReadFull(answer.Body, make([]byte, 1000)); err != nil {
 		t.Fatal(err)
@@ -398,10 +388,7 @@ func TestServeWithAWorker(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	as, err := url.Parse(commands.DatabaseURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	as := must.Have(url.Parse(commands.DatabaseURL))(t)
 	as.User = url.UserPassword(role, "secret")
 	s := commands.Serve("--insecure", "--agent", "assistant="+clitest.NewSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as.String())
 	s.WaitForLine(t, `"msg":"job scheduled","job":"compact","schedule":"@every 1s"`)
@@ -449,10 +436,7 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 		if header == "Host" {
 			request.Host = value
 		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(http.DefaultClient.Do(request))(t)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusForbidden {
 			t.Errorf("%s %s: %s", header, value, answer.Status)
@@ -467,10 +451,7 @@ func TestServeInsecureServesThisMachineAlone(t *testing.T) {
 // concurrentStreams returns SETTINGS_MAX_CONCURRENT_STREAMS of an HTTP/2 server without TLS.
 func concurrentStreams(t *testing.T, url string) uint32 {
 	t.Helper()
-	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	connection := must.Have(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
 	defer connection.Close()
 	// The preface of a client, and its SETTINGS without an entry.
 	if _, err := io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
@@ -502,10 +483,7 @@ func TestServeTLSReadsTheCertificateOnSIGHUP(t *testing.T) {
 	serial := func() int64 {
 		t.Helper()
 		client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
-		answer, err := client.Get(s.URL + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Have(client.Get(s.URL + "/readyz"))(t)
 		answer.Body.Close()
 		client.CloseIdleConnections()
 		if answer.StatusCode != http.StatusOK || answer.ProtoMajor != 2 {
@@ -522,9 +500,7 @@ func TestServeTLSReadsTheCertificateOnSIGHUP(t *testing.T) {
 	if got := serial(); got != 2 {
 		t.Errorf("certificate %d", got)
 	}
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(key))
 	s.Signal(syscall.SIGHUP)
 	s.WaitForLine(t, `"msg":"reload: the certificate cannot be used, the server keeps the old ones"`)
 	if got := serial(); got != 2 {
@@ -547,18 +523,13 @@ func TestServeTracesFromRequestToCommit(t *testing.T) {
 	}))
 	defer agent.Close()
 	exporter := tracetest.NewInMemoryExporter()
-	config, err := readServeConfig("", given(t, "--insecure", "--listen", "127.0.0.1:0", "--agent", "assistant="+agent.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Have(readServeConfig("", given(t, "--insecure", "--listen", "127.0.0.1:0", "--agent", "assistant="+agent.URL)))(t)
 	p := &program{&cli.Program{DatabaseURL: commands.DatabaseURL}}
 	s, err := p.newService(t.Context(), config, slog.New(slog.DiscardHandler), newTracing(sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))))
 	if err == nil {
 		err = s.listen()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer s.close()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -567,18 +538,13 @@ func TestServeTracesFromRequestToCommit(t *testing.T) {
 	const traceID, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	request, _ := http.NewRequestWithContext(t.Context(), "POST", s.url()+"/agent/assistant/run", strings.NewReader(clitest.RunInput("t", "r", "Hello")))
 	request.Header.Set("Traceparent", "00-"+traceID+"-"+parent+"-01")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Have(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
 	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-ended)
 	spans := map[string]tracetest.SpanStub{}
 	for _, span := range exporter.GetSpans() {
 		spans[span.Name] = span
@@ -632,10 +598,7 @@ func TestServeExportsTraces(t *testing.T) {
 func TestReadinessIsCached(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
-	pool, err := cli.OpenPool(t.Context(), commands.DatabaseURL, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Have(cli.OpenPool(t.Context(), commands.DatabaseURL, 1))(t)
 	ready := &readiness{pool: pool}
 	if err := ready.check(t.Context()); err != nil {
 		t.Error(err)
@@ -654,9 +617,7 @@ func TestTokenAddsToTheFile(t *testing.T) {
 	t.Parallel()
 	commands := clitest.On(t, "")
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("# ours\n- {name: a, sha256: "+strings.Repeat("0", 64)+", scope: '', rights: [read]} # last"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("# ours\n- {name: a, sha256: "+strings.Repeat("0", 64)+", scope: '', rights: [read]} # last"), 0o640))
 	token := commands.Token(file, "b", "acme", "read stop")
 	loaded, err := access.LoadTokens(file)
 	if err != nil || loaded.Len() != 2 {

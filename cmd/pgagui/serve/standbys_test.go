@@ -9,6 +9,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -59,18 +60,12 @@ func TestStandbysOfTheDescription(t *testing.T) {
 		}
 	}
 	// The standby answers, the primary does not: the node is away.
-	if err := replicated.Primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replicated.Primary.Kill())
 	if got := scrape(t, s.Running); !got.has(`pgagui_node_up{node="a"} 0`) || !got.has(`pgagui_node_up{node="b"} 1`) {
 		t.Error("pgagui_node_up does not say that the primary of node a is away")
 	}
-	if err := replicated.Primary.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := replicated.Standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, replicated.Primary.Restart(t.Context()))
+	must.Do(t, replicated.Standby.Kill())
 	s.WaitForLine(t, "the replica cannot be used, reads go to the primary", `"node":"a"`)
 	s.Terminate(t)
 	s.End(t)

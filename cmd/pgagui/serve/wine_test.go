@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgagui/pgagui/devpg/daemon"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -49,17 +50,12 @@ func TestDevOnWindows(t *testing.T) {
 		testneeds.Skip(t, testneeds.Wine, "the program is for x64")
 	}
 	wine := findWine(t)
-	account, err := daemon.ServerAccount()
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := must.Have(daemon.ServerAccount())(t)
 	folder, err := account.MakeFolder("")
 	if err == nil {
 		err = folder.Mkdir("my data")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() {
 		if err := folder.Release(); err != nil {
 			t.Error(err)
@@ -88,9 +84,7 @@ func TestDevOnWindows(t *testing.T) {
 		if err == nil {
 			err = dev.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			switch fields := strings.Fields(lines.Text()); {
 			case len(fields) == 2 && fields[0] == "server":
@@ -105,9 +99,7 @@ func TestDevOnWindows(t *testing.T) {
 		return nil, "", ""
 	}
 	kill := func(dev *exec.Cmd, database string) {
-		if err := dev.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dev.Process.Kill())
 		_ = dev.Wait() // reports the kill
 		wait.For(t, "the database server ends", func() bool {
 			connection, err := pgx.Connect(t.Context(), database)

@@ -9,6 +9,7 @@ import (
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -20,10 +21,7 @@ func TestAStoreBecomesAClusterAndBack(t *testing.T) {
 	for _, thread := range []string{"t1", "t2", "t3", "t4"} {
 		importOld(t, commands, thread, 1)
 	}
-	text, err := json.Marshal(map[string]any{"nodes": []cluster.Node{{Name: "a", URL: commands.DatabaseURL}, {Name: "b", URL: "${URL_OF_B}"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Have(json.Marshal(map[string]any{"nodes": []cluster.Node{{Name: "a", URL: commands.DatabaseURL}, {Name: "b", URL: "${URL_OF_B}"}}}))(t)
 	file := clitest.WriteFile(t, "nodes.json", string(text))
 	// run runs a command on the nodes, and returns its exit code and what it prints on one line.
 	run := func(arguments ...string) (code int, printed string) {

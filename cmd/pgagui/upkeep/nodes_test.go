@@ -16,6 +16,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/cutproxy"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -71,9 +72,7 @@ func (n *threeNodes) importThreads(count int, flags ...string) {
 
 func (n *threeNodes) count(node, query string) (count int) {
 	n.T.Helper()
-	if err := n.pools[node].Pool.QueryRow(n.T.Context(), query).Scan(&count); err != nil {
-		n.T.Fatal(err)
-	}
+	must.Do(n.T, n.pools[node].Pool.QueryRow(n.T.Context(), query).Scan(&count))
 	return count
 }
 
@@ -117,12 +116,8 @@ func lines[Result any](n *threeNodes, code int, arguments ...string) (nodes []st
 		if err := decoder.Decode(&text); err != nil {
 			n.T.Fatalf("pgagui %s: %v in %s", strings.Join(arguments, " "), err, done.Out)
 		}
-		if err := json.Unmarshal(text, &named); err != nil {
-			n.T.Fatal(err)
-		}
-		if err := json.Unmarshal(text, &result); err != nil {
-			n.T.Fatal(err)
-		}
+		must.Do(n.T, json.Unmarshal(text, &named))
+		must.Do(n.T, json.Unmarshal(text, &result))
 		nodes, results = append(nodes, named.Node), append(results, result)
 	}
 	return nodes, results
@@ -362,9 +357,7 @@ func TestTheWorkerOfACluster(t *testing.T) {
 		process.WaitForLine(t, "serving metrics")
 		lines := strings.Split(strings.TrimSpace(process.Log), "\n")
 		var line struct{ URL string }
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(lines[len(lines)-1]), &line))
 		metrics = line.URL
 		return process
 	}
@@ -372,10 +365,7 @@ func TestTheWorkerOfACluster(t *testing.T) {
 		t.Helper()
 		var text string
 		has := func() bool {
-			answer, err := http.Get(metrics)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Have(http.Get(metrics))(t)
 			defer answer.Body.Close()
 			read, err := io.ReadAll(answer.Body)
 			if text = string(read); err != nil {
@@ -412,9 +402,7 @@ func TestTheWorkerOfACluster(t *testing.T) {
 	}
 
 	// The process is killed. The next one begins without the node, and takes it when it is back.
-	if err := process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, process.Process.Kill())
 	process.End(t)
 	process = start()
 	process.WaitForLine(t, away, `"node":"b"`)
@@ -480,10 +468,7 @@ func TestListsOfAClusterGoOnWithoutANode(t *testing.T) {
 
 	// The feed goes on when the node is back.
 	printed := t.TempDir() + "/feed.ndjson"
-	out, err := os.Create(printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Have(os.Create(printed))(t)
 	defer out.Close()
 	command := n.Program(os.Args[0], "feed", "--follow", "--every", "50ms")
 	command.Stdout = out

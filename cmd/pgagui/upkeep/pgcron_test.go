@@ -19,6 +19,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/devpg/cluster"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -45,9 +46,7 @@ func startPgCron(t *testing.T, settings map[string]string) *pgCronServer {
 	if !isInstalled {
 		return nil
 	}
-	if err := schema.Up(t.Context(), server.url); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), server.url))
 	server.execute(t, `alter system set shared_preload_libraries = 'pg_cron'`)
 	server.execute(t, `do $$ begin
 		execute format('copy (select %L) to %L', 'host all postgres 127.0.0.1/32 trust', current_setting('hba_file'));
@@ -63,9 +62,7 @@ func (s *pgCronServer) execute(t *testing.T, statement string) {
 
 func (s *pgCronServer) restart(t *testing.T) {
 	t.Helper()
-	if err := s.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Restart(t.Context()))
 	s.pool.Reset()
 }
 
@@ -98,9 +95,7 @@ func TestPgCron(t *testing.T) {
 						(select count(distinct jobid) from cron.job_run_details where status in ('succeeded', 'failed')),
 						(select count(*) from cron.job_run_details where status = 'failed'),
 						(select count(*) from agui.run where cut_off_reason is null and (log_bytes is null or repacked_at is null))`).Scan(&jobs, &ended, &failed, &waiting)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				return ended == jobs
 			})
 			if jobs != 4 || failed > 0 || waiting > 0 {

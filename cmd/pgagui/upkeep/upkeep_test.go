@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -26,9 +27,7 @@ func TestCompactEndsWithWorkLeft(t *testing.T) {
 	clitest.ImportThreads(t, commands, 3)
 	result := commands.Run("job", "compact", "--max-time", "1ns", "--json")
 	var done compactResult
-	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(result.Out), &done))
 	if result.Code != cli.ExitWorkLeft || result.Messages != "" || done.Stopped != jobs.StoppedByTime || done.Left != 3 {
 		t.Errorf("without time: exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
@@ -241,9 +240,7 @@ func TestCompactSaysWhatIsInQuarantine(t *testing.T) {
 	}
 	result := commands.Run("job", "compact", "--json")
 	var done compactResult
-	if err := json.Unmarshal([]byte(result.Out), &done); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(result.Out), &done))
 	if result.Code != cli.ExitWorkLeft || result.Messages != "" || done.Quarantined != 1 || done.Runs != 0 {
 		t.Errorf("with a run in quarantine: exit code %d, %s%s", result.Code, result.Out, result.Messages)
 	}
@@ -266,10 +263,7 @@ func TestAJobWhoseLockAStrangerHoldsEndsWithAnError(t *testing.T) {
 	testdb.Exec(t, pool, `create role `+role+` login password 'x'`)
 	config := pool.Config().ConnConfig.Copy()
 	config.User, config.Password = role, "x"
-	stranger, err := pgx.ConnectConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := must.Have(pgx.ConnectConfig(t.Context(), config))(t)
 	ids := testdb.Ask[[]int64](t, pool, `select array(select agui_internal.job_lock_id(job) from unnest('{compact,reap,repack}'::text[]) as job)`)
 	for _, id := range ids {
 		testdb.Exec(t, stranger, `select pg_advisory_lock($1)`, id)

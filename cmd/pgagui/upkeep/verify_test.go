@@ -8,6 +8,7 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
 )
@@ -64,9 +65,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("JSON: exit code %d, %s", result.Code, result.Messages)
 	}
 	var got verified
-	if err := json.Unmarshal([]byte(result.Out), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(result.Out), &got))
 	want := jobs.ThreadProblem{Problem: pgagui.Problem{
 		RunID: "r", Problem: "the run is marked as failed, by its log it is finished", Severity: pgagui.Damage,
 	}}

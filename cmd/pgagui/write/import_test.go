@@ -15,6 +15,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/ingest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
 	"github.com/pgagui/pgagui/compaction"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -66,9 +67,7 @@ func linesByThread(t *testing.T, content string) map[string][]string {
 			continue
 		}
 		var event struct{ Type, ThreadID string }
-		if err := json.Unmarshal([]byte(line), &event); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &event))
 		if event.Type == "RUN_STARTED" {
 			thread = event.ThreadID
 		}

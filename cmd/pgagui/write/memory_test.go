@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -27,13 +28,8 @@ func peakWithInput(c clitest.CommandLine, write func(io.Writer), arguments ...st
 	process.Env = append(process.Env, "GOMEMLIMIT=100MiB", "TMPDIR="+folder)
 	var stderr strings.Builder
 	process.Stderr = &stderr
-	input, err := process.StdinPipe()
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	if err := process.Start(); err != nil {
-		c.T.Fatal(err)
-	}
+	input := must.Have(process.StdinPipe())(c.T)
+	must.Do(c.T, process.Start())
 	go func() {
 		defer input.Close()
 		write(input)
@@ -111,16 +107,11 @@ func TestImportWithRequestsTakesConstantMemory(t *testing.T) {
 	}
 	const runs, limit = 30, 128 // MB
 	c := clitest.NewCommandLine(t)
-	requests, err := os.Create(filepath.Join(t.TempDir(), "requests.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	requests := must.Have(os.Create(filepath.Join(t.TempDir(), "requests.ndjson")))(t)
 	for run := range runs {
 		fmt.Fprintf(requests, `{"threadId":"t","runId":"r%d","messages":[{"id":"m","role":"user","content":"%s"}]}`+"\n", run, strings.Repeat("question", 4<<17))
 	}
-	if err := requests.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, requests.Close())
 	peak, code, messages := peakWithInput(c, func(file io.Writer) {
 		for run := range runs {
 			io.WriteString(file, clitest.Started("t", fmt.Sprint("r", run))+"\n"+clitest.Finished+"\n")

@@ -12,6 +12,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/ingest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/runlog"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 	"github.com/pgagui/pgagui/internal/testneeds"
@@ -298,9 +299,7 @@ func TestRecordingsWithTheirRequests(t *testing.T) {
 				ThreadID, RunID string
 				Messages        []struct{ Role, Content string }
 			}
-			if err := json.Unmarshal([]byte(line), &request); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &request))
 			text := strings.Join(strings.Fields(commands.Must("show", request.ThreadID, "--run", request.RunID, "--scope", scope)), " ")
 			for _, message := range request.Messages {
 				if message.Role == "user" && !strings.Contains(text, message.Content) {

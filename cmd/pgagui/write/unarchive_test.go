@@ -21,6 +21,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
@@ -172,15 +173,11 @@ func TestEveryTableOfThreadsIsArchivedOrDerived(t *testing.T) {
 			and attribute.attname <> 'thread_key'
 			and (archived.name is null or attribute.attname <> all (archived.columns) and not archived.made ? attribute.attname)
 		order by 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var left []string
 	var column string
 	for rows.Next() {
-		if err := rows.Scan(&column); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rows.Scan(&column))
 		left = append(left, column)
 	}
 	// They come as arguments of agui_internal.begin_unarchive, but for thread_uid: a thread that comes back gets another one.
@@ -233,9 +230,7 @@ func threadFiles(t *testing.T, directory string) (files []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return files
 }
 
@@ -359,9 +354,7 @@ func TestKilledArchivesAreCompleted(t *testing.T) {
 	killAtRandom := func(commands clitest.CommandLine, arguments ...string) {
 		process := commands.Start(arguments...)
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond) // anywhere in what it is doing
-		if err := process.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, process.Process.Kill())
 		process.End(t)
 	}
 	for range 6 {
@@ -448,10 +441,7 @@ func TestMemoryOfALineOfAnArchive(t *testing.T) {
 	commands, _ := filled(t)
 	directory := t.TempDir()
 	commands.Must("archive", directory)
-	encoder, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoder := must.Have(zstd.NewWriter(nil))(t)
 	packed := encoder.EncodeAll(bytes.Repeat([]byte("x"), 600<<20), nil)
 	files, err := filepath.Glob(filepath.Join(directory, "threads", "*", "*.zst"))
 	if err != nil || len(files) == 0 {
@@ -506,9 +496,7 @@ func TestUnarchiveChecksItsRows(t *testing.T) {
 		if testdb.State(err) != attempt.code {
 			t.Errorf("%s: %v, want %s", attempt.statements, err, attempt.code)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tx.Rollback(t.Context()))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui/cluster"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/doctor"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/testneeds"
 	"github.com/pgagui/pgagui/sql/schema"
@@ -22,9 +23,7 @@ import (
 func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
 	t.Helper()
 	url = testdb.Server(t, map[string]string{"fsync": "on"}).URL("postgres")
-	if err := schema.Up(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), url))
 	pool = testdb.Connect(t, url)
 	testdb.Exec(t, pool, `create role application login; grant agui_writer to application`)
 	return url, pool
@@ -33,10 +32,7 @@ func healthy(t *testing.T) (url string, pool *pgxpool.Pool) {
 // examine gives the findings that are not OK.
 func examine(t *testing.T, url string) []doctor.Finding {
 	t.Helper()
-	findings, err := doctor.Examine(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	findings := must.Have(doctor.Examine(t.Context(), url))(t)
 	return slices.DeleteFunc(findings, func(f doctor.Finding) bool { return f.Severity == doctor.OK })
 }
 
@@ -44,14 +40,9 @@ func examine(t *testing.T, url string) []doctor.Finding {
 func TestAFrontThatTheNodesRefuse(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
-	opened, err := cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: address}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must.Have(cluster.Open(t.Context(), []cluster.Node{{Name: "a", URL: address}}))(t)
 	defer opened.Close()
-	if err := opened.Init(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, opened.Init(t.Context()))
 	frontAddress := testdb.Empty(t)
 	front := testdb.Connect(t, frontAddress)
 	if !testdb.Ask[bool](t, front, `select exists (select from pg_available_extensions where name = 'plproxy')`) {
@@ -60,9 +51,7 @@ func TestAFrontThatTheNodesRefuse(t *testing.T) {
 	makeFront := func() {
 		t.Helper()
 		var text bytes.Buffer
-		if err := opened.Front(t.Context(), &text); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, opened.Front(t.Context(), &text))
 		testdb.Exec(t, front, text.String(), pgx.QueryExecModeSimpleProtocol)
 	}
 	makeFront()
@@ -283,15 +272,10 @@ func TestAnInstallWithoutTheRightToCreateRoles(t *testing.T) {
 	for _, statement := range []string{`create role plain login password 'secret'`, `create database plain owner plain`} {
 		testdb.Exec(t, admin, statement)
 	}
-	address, err := url.Parse(server.URL("plain"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := must.Have(url.Parse(server.URL("plain")))(t)
 	address.User = url.UserPassword("plain", "secret")
 	plain := address.String()
-	if err := schema.Up(t.Context(), plain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, schema.Up(t.Context(), plain))
 	missing := func() (advice []string) {
 		for _, finding := range examine(t, plain) {
 			if finding.Check == "roles" {

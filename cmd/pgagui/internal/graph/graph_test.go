@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // thread makes runs from a text like "a b:a c:a", oldest first: an ID, then a colon and the parent unless it is a root.
@@ -23,9 +25,7 @@ func thread(text string) []Run {
 func draw(t *testing.T, runs []Run, options Options) string {
 	t.Helper()
 	var picture strings.Builder
-	if err := Write(&picture, runs, options); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&picture, runs, options))
 	return picture.String()
 }
 
@@ -375,9 +375,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Run(shape, func(b *testing.B) {
 			for b.Loop() {
 				var picture strings.Builder
-				if err := Write(&picture, thread, Options{}); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, Write(&picture, thread, Options{}))
 			}
 		})
 	}

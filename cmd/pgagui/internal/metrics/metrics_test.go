@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -20,10 +21,7 @@ func upOf(t *testing.T, m *StoreMetrics) (up map[string]float64, others int) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Have(registry.Gather())(t)
 	up = map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -39,10 +37,7 @@ func upOf(t *testing.T, m *StoreMetrics) (up map[string]float64, others int) {
 
 func newTestStoreMetrics(t *testing.T, url string) *StoreMetrics {
 	t.Helper()
-	m, err := NewStoreMetrics(t.Context(), url, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Have(NewStoreMetrics(t.Context(), url, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(m.Close)
 	return m
 }
@@ -56,9 +51,7 @@ func TestScrapesDoNotWaitForTheStore(t *testing.T) {
 	if err == nil {
 		_, err = tx.Exec(t.Context(), `lock table agui.run`)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	begin := time.Now()
 	if up, others := upOf(t, m); up["lag"] != 0 || up["stats"] != 0 || len(up) != 2 || others != 0 {
 		t.Errorf("%v and %d others", up, others)
@@ -66,9 +59,7 @@ func TestScrapesDoNotWaitForTheStore(t *testing.T) {
 	if took := time.Since(begin); took < scrapePatience || took > 3*scrapePatience {
 		t.Errorf("a scrape took %s", took)
 	}
-	if err := tx.Rollback(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tx.Rollback(context.Background()))
 	clitest.WaitFor(t, func() bool {
 		up, others := upOf(t, m)
 		return up["lag"] == 1 && up["stats"] == 1 && others > 10
@@ -91,10 +82,7 @@ func TestMetricsOfTheStoreAreThoseOfAllScopes(t *testing.T) {
 	} {
 		testdb.Exec(t, owner, statement)
 	}
-	as, err := neturl.Parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	as := must.Have(neturl.Parse(url))(t)
 	as.User = neturl.UserPassword(role, "secret")
 	if up, others := upOf(t, newTestStoreMetrics(t, as.String())); up["lag"] != 0 || up["stats"] != 0 || others != 0 {
 		t.Errorf("a role of one scope: %v and %d others", up, others)
