@@ -244,9 +244,7 @@ func TestTheInputComesBesideTheEvents(t *testing.T) {
 	}
 
 	// Nothing of it is left when the thread is erased.
-	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "asked for"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "asked for"}))(t)
 	if got := inputOf(t, pool, "t"); len(got) > 0 {
 		t.Errorf("the erased thread has the inputs %s", got)
 	}

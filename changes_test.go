@@ -259,9 +259,7 @@ func TestACopyOfChangesHearsOfErasures(t *testing.T) {
 		rows := must.Have(pool.Query(t.Context(), `select thread_id, run_id, thread_uid::text from agui.run join agui.thread using (thread_key)`))(t)
 		var name key
 		var uid string
-		if _, err := pgx.ForEachRow(rows, []any{&name.thread, &name.run, &uid}, func() error { stored[name] = uid; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(pgx.ForEachRow(rows, []any{&name.thread, &name.run, &uid}, func() error { stored[name] = uid; return nil }))(t)
 		return maps.EqualFunc(stored, copied, func(uid string, change pgagui.Change) bool {
 			return change.ThreadUID == uid && change.Status == pgagui.Finished
 		})

@@ -120,9 +120,7 @@ func TestAClaimTakesThePlaceOfARun(t *testing.T) {
 	foreign := *claim
 	foreign.Claimant = "somebody"
 	for _, released := range []*pgagui.Claim{&foreign, claim, claim} {
-		if err := store.ReleaseClaim(ctx, released); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, store.ReleaseClaim(ctx, released))
 		if released == &foreign {
 			wantClaims(t, store, "r2")
 		} else {
@@ -451,9 +449,7 @@ func TestAClaimedRunBeginsWithTheLeaseOfHeartbeats(t *testing.T) {
 	for runID, isClaimed := range map[string]bool{"claimed": true, "bare": false} {
 		ref := pgagui.RunRef{ThreadID: runID, RunID: runID}
 		if isClaimed {
-			if _, err := store.Claim(t.Context(), ref, pgagui.ClaimOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Claim(t.Context(), ref, pgagui.ClaimOptions{}))(t)
 		}
 		mustAppend(t, store, runID, runID, rawEvents(started(runID)))
 	}
@@ -497,9 +493,7 @@ func TestAStopBeforeTheFirstEvent(t *testing.T) {
 		t.Parallel()
 		store, _ := newStore(t)
 		mustClaim(t, store, "r", pgagui.ClaimOptions{})
-		if _, err := store.RequestStop(t.Context(), run("r"), pgagui.RequestStopOptions{Reason: "enough"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.RequestStop(t.Context(), run("r"), pgagui.RequestStopOptions{Reason: "enough"}))(t)
 		mustAppend(t, store, "t", "r", rawEvents(started("r")))
 		if status, err := store.Status(t.Context(), run("r")); err != nil || status.StopReason != "enough" || status.StopRequestedAt.IsZero() {
 			t.Errorf("the run is %+v (%v)", status, err)
@@ -515,9 +509,7 @@ func TestAnErasedThreadHasNoClaims(t *testing.T) {
 			mustAppend(t, store, "t", "root", rawEvents(started("root"), finished))
 		}
 		mustClaim(t, store, "r", pgagui.ClaimOptions{})
-		if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Erase(t.Context(), "t", pgagui.EraseOptions{}))(t)
 		wantClaims(t, store)
 		wantClaim(t, store, "r", pgagui.ClaimOptions{}, pgagui.ErrThreadErased)
 		wantAppend(t, store, "r", pgagui.AppendOptions{}, pgagui.ErrThreadErased)
@@ -559,9 +551,7 @@ func TestClaimsUnderRowSecurity(t *testing.T) {
 		// The Store that made the claim releases it.
 		recorder := a.NewRecorder(nil)
 		defer recorder.Close(context.Background())
-		if err := mustBegin(t, recorder, run("r"), pgagui.BeginOptions{Claim: claim}).Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, mustBegin(t, recorder, run("r"), pgagui.BeginOptions{Claim: claim}).Close(t.Context()))
 		wantClaims(t, a)
 	})
 }

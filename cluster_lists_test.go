@@ -67,9 +67,7 @@ func newSameThreads(t *testing.T, threads int) *sameThreads {
 		if random.IntN(3) == 0 {
 			changes := pgagui.ThreadChanges{Title: new(fmt.Sprint("Title ", n)), Agent: new([]string{"x", "y"}[random.IntN(2)]), Archived: new(random.IntN(2) == 0)}
 			for _, store := range []*pgagui.Store{s.single, s.spread} {
-				if _, err := store.InScope(scope).SetThread(t.Context(), threadID, changes); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(store.InScope(scope).SetThread(t.Context(), threadID, changes))(t)
 			}
 		}
 	}
@@ -289,19 +287,13 @@ func TestChangesOfACluster(t *testing.T) {
 	if err != nil || len(places) != 1 || places[0].Consumer != "copy" || places[0].Position == "" || places[0].Behind > 5 {
 		t.Errorf("%+v, error %v", places, err)
 	}
-	if err := consumer.Move(t.Context(), places[0].Position); err != nil {
-		t.Error(err)
-	}
-	if err := consumer.Move(t.Context(), ""); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, consumer.Move(t.Context(), places[0].Position))
+	must.Report(t, consumer.Move(t.Context(), ""))
 	again, err := consumer.Changes(t.Context(), 5)
 	if err != nil || len(again) != 5 {
 		t.Errorf("%d changes after the beginning, error %v", len(again), err)
 	}
-	if err := consumer.Move(t.Context(), again[1].Position); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, consumer.Move(t.Context(), again[1].Position))
 	if wasKnown, err := consumer.Remove(t.Context()); err != nil || !wasKnown {
 		t.Error(wasKnown, err)
 	}
@@ -311,13 +303,9 @@ func TestChangesOfACluster(t *testing.T) {
 
 	// A position of one node leaves a new consumer at the beginning of the others, and moves no place back.
 	for _, move := range []int{0, 1} {
-		if err := consumer.Move(t.Context(), again[move].Position); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, consumer.Move(t.Context(), again[move].Position))
 	}
-	if err := consumer.Move(t.Context(), again[0].Position); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, consumer.Move(t.Context(), again[0].Position))
 	places, err = s.spread.Consumers(t.Context())
 	if want := int64(len(s.runs)) - 2; err != nil || len(places) != 1 || places[0].Behind < want {
 		t.Errorf("%+v, want at least %d behind, error %v", places, want, err)
@@ -359,9 +347,7 @@ func TestNodesThatDoNotAnswerAreNamed(t *testing.T) {
 	store := pgagui.NewCluster([]pgagui.Node{{Name: "a", Pool: s.nodes[0].Pool}, {Name: "b", Pool: s.nodes[1].Pool}, {Name: "c", Pool: away}}, &pgagui.Config{Logger: quiet})
 	for _, ids := range threadsOn(t, s.nodes, 1) {
 		mustAppend(t, s.spread, ids[0], "held", rawEvents(started("held"), finished))
-		if _, err := s.spread.Maintenance().SetHold(ctx, ids[0], "a reason"); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(s.spread.Maintenance().SetHold(ctx, ids[0], "a reason"))(t)
 	}
 	must.Do(t, s.spread.Consumer("copy").Move(ctx, ""))
 	ids := func(store *pgagui.Store) (ids []string, err error) {

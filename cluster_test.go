@@ -394,9 +394,7 @@ func TestANodeThatIsAwayHoldsUpNoOther(t *testing.T) {
 				recording := mustBegin(t, freshRecorder, pgagui.RunRef{ThreadID: threads[node][1], RunID: "fresh"}, pgagui.BeginOptions{Parallel: true, NoParent: true})
 				mustRecord(t, recording, started("fresh"), finished)
 				if node == "a" {
-					if err := recording.Close(ctx); err != nil {
-						t.Error(err)
-					}
+					must.Report(t, recording.Close(ctx))
 				}
 			}
 			short, cancelShort := context.WithTimeout(ctx, givesUpSoon)
@@ -420,18 +418,14 @@ func TestANodeThatIsAwayHoldsUpNoOther(t *testing.T) {
 					t.Errorf("thread %q: %v", id, err)
 				}
 			}
-			if err := following.Wait(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, following.Wait())
 			for id := range recordings {
 				log := payloads(t, store, id, "r")
 				if len(log) != 8 || log[1] != large || log[7] != finished {
 					t.Errorf("thread %q has %d events", id, len(log))
 				}
 			}
-			if err := freshRecorder.Close(ctx); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, freshRecorder.Close(ctx))
 			if stats := recorder.Stats(); stats.Failed != 0 {
 				t.Errorf("%+v", stats)
 			}
@@ -508,15 +502,11 @@ func TestTheBucketOfAPinnedScopeIsLearned(t *testing.T) {
 	count := func(node int) int { return testdb.Ask[int](t, nodes[node].Pool, `select count(*) from agui.thread`) }
 	appendAll("r0")
 	bucket := testdb.Ask[int](t, nodes[0].Pool, `select max(bucket) from agui_internal.bucket where node = 'b'`)
-	if _, err := administered.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(administered.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}))(t)
 	if sent := appendAll("r1"); sent != int64(len(all))+1 || count(1) != len(all) {
 		t.Errorf("%d statements for %d threads of a pinned scope, want one more; %d are on b", sent, len(all), count(1))
 	}
-	if _, err := administered.UnpinScope(t.Context(), "", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(administered.UnpinScope(t.Context(), "", cluster.MoveOptions{}))(t)
 	if sent := appendAll("r2"); sent != int64(len(all))+1 || count(0) != len(all)/2 {
 		t.Errorf("%d statements for %d threads, want one more; %d are on a", sent, len(all), count(0))
 	}
@@ -543,17 +533,13 @@ func TestOneDatabaseBecomesACluster(t *testing.T) {
 	admin.RemoveAfter = 100 * time.Millisecond
 	must.Do(t, admin.Init(t.Context()))
 	mustRecord(t, recording, token(1), finished)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recording.Close(t.Context()))
 	page, err := store.Threads(t.Context(), pgagui.ThreadsOptions{})
 	if err != nil || len(page.Threads) != 8 {
 		t.Errorf("%d threads, error %v", len(page.Threads), err)
 	}
 	bucket := testdb.Ask[int](t, pool, `select agui.bucket('', 't1')`)
-	if _, err := admin.Move(t.Context(), []int{bucket}, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(admin.Move(t.Context(), []int{bucket}, "b", cluster.MoveOptions{}))(t)
 	if node, err := store.NodeOf(t.Context(), "t1"); err != nil || node != "b" {
 		t.Errorf("the thread was moved to b, and is on %q (%v)", node, err)
 	}
@@ -652,12 +638,8 @@ func TestRecordersOfAClusterNeedLittle(t *testing.T) {
 		recording := mustBegin(t, recorder, run, pgagui.BeginOptions{Scope: scope})
 		mustRecord(t, recording, started("r"), token(n), finished)
 	}
-	if err := recorder.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := work.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recorder.Close(t.Context()))
+	must.Report(t, work.Wait())
 }
 
 func TestSessionsOfSeveralNodes(t *testing.T) {

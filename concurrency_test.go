@@ -51,9 +51,7 @@ func TestManyWritersOnOneThread(t *testing.T) {
 	go func() { reader <- readWithoutGaps(pool, stop) }()
 	must.Do(t, group.Wait())
 	close(stop)
-	if err := <-reader; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-reader)
 	mustVerify(t, store, "t")
 	var n, last int64
 	must.Do(t, pool.QueryRow(context.Background(), `select sum(n), max(first_seq + n - 1) from agui.batch`).Scan(&n, &last))

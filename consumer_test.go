@@ -94,9 +94,7 @@ func TestAConsumerGetsAllEvents(t *testing.T) {
 	rows := must.Have(pool.Query(t.Context(), `select scope, thread_id, count(*)::int from agui.event group by 1, 2`))(t)
 	var key thread
 	var n int
-	if _, err := pgx.ForEachRow(rows, []any{&key.scope, &key.id, &n}, func() error { stored[key] = n; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pgx.ForEachRow(rows, []any{&key.scope, &key.id, &n}, func() error { stored[key] = n; return nil }))(t)
 	wait.For(t, "all events", func() bool {
 		read()
 		for key, n := range stored {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // Pages of documents, whatever bound they have, are the whole list in its order, and have a document at least.
@@ -21,9 +22,7 @@ func TestPagesOfDocumentsAreTheList(t *testing.T) {
 		mustSave(t, store, "t", "", "key", document)
 	}
 	key := pgagui.SessionKey{ThreadID: "t", Key: "key"}
-	if _, err := store.Sessions().Remove(ctx, key, pgagui.SaveOptions{Overwrite: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Sessions().Remove(ctx, key, pgagui.SaveOptions{Overwrite: true}))(t)
 	mustSave(t, store, "t", "", "key", `{}`)
 
 	type item struct {

@@ -93,9 +93,7 @@ func followersSeeEveryEventOnceWhereverTheyBegin(t *testing.T, address string) {
 	following("after the end", store, pgagui.FollowOptions{})
 	following("the run after its end", others, pgagui.FollowOptions{RunID: "r"})
 	following("behind the end", others, pgagui.FollowOptions{After: pgagui.Position{Seq: tokens + 2}})
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 }
 
 func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
@@ -139,9 +137,7 @@ func TestASlowFollowerReadsFromTheDatabaseAndHoldsNobodyUp(t *testing.T) {
 		mustAppend(t, store, "t", "r", rawEvents(large))
 	}
 	mustAppend(t, store, "t", "r", rawEvents(finished))
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 }
 
 func TestAFollowerStaysForTheNextRun(t *testing.T) { bothWays(t, aFollowerStaysForTheNextRun) }
@@ -211,16 +207,12 @@ func TestARunIsFollowedAmongOthers(t *testing.T) {
 	mustAppend(t, store, "t", "b", rawEvents(startedFrom("b", "root"), token(2)), pgagui.AppendOptions{Parallel: true})
 	mustAppend(t, store, "t", "a", rawEvents(token(3), finished))
 	mustAppend(t, store, "t", "b", rawEvents(failed))
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	waiting("root", true, started("root"), finished)
 	waiting("root", false, started("root"), finished)
 	waiting("a", true, startedFrom("a", "root"), token(1), token(3), finished)
 	waiting("a", false, startedFrom("a", "root"), token(1), token(3), finished)
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	for _, test := range []struct {
 		options pgagui.FollowOptions
 		want    []int64
@@ -276,9 +268,7 @@ func TestFollowersThatWaitForARunGetItsHistory(t *testing.T) {
 	// In one call: the history of a run in progress is that of its parent, and then its own events.
 	mustAppend(t, store, "t", "next", rawEvents(startedFrom("next", "root"), finished))
 	mustAppend(t, store, "u", "first", rawEvents(started("first"), finished))
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 }
 
 func TestAThreadIsFollowedUntilNoRunIsInProgress(t *testing.T) {
@@ -348,9 +338,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 			t.Errorf("%s %+v: %d events, %v, want %v; idle: %t", test.thread, test.options, len(seen), err, test.want, isIdle)
 		}
 	}
-	if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Erase(t.Context(), "t", pgagui.EraseOptions{}))(t)
 	if _, err := follow(t.Context(), store, "t", pgagui.FollowOptions{After: pgagui.Position{Seq: 1}}); !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Error(err)
 	}
@@ -613,9 +601,7 @@ func TestAFollowerThatIsAheadOfAStandbyCostsTheOthersNothing(t *testing.T) {
 	}
 	testdb.Exec(t, database, `select pg_wal_replay_resume()`)
 	mustAppend(t, store, "t", "next", rawEvents(started("next")))
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 }
 
 func TestShortHistoryLeadsIntoTheRunInProgress(t *testing.T) {
@@ -760,13 +746,9 @@ func TestManyFollowersShareOneConnection(t *testing.T) {
 	}
 	wait.For(t, "there is much to follow", func() bool { return recorder.Stats().Events > 10_000 })
 	agents.stop(t, beside)
-	if err := quick.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, quick.Wait())
 	close(quickEnded)
-	if err := slow.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, slow.Wait())
 }
 
 // counting is a database that counts who asks which runs are in progress.
@@ -824,9 +806,7 @@ func TestWhatTheHubKnowsOfARunIsNotAskedForAgain(t *testing.T) {
 	for range 1 + followers {
 		<-seen
 	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	if asked := database.asked.Load() - before; asked == 0 {
 		t.Error("nobody asked whether another run is in progress")
 	}

@@ -266,9 +266,7 @@ func TestCloseGivesUpACallThatHangs(t *testing.T) {
 	wait.For(t, "the call is made again, on another connection", func() bool { return pool.Stat().CanceledAcquireCount() > 0 })
 	proxy.CutNow()
 	proxy.Release()
-	if err := <-closed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-closed)
 	if got := payloads(t, pgagui.New(testdb.Connect(t, address), nil), "t", "r"); len(got) != 2 {
 		t.Errorf("the log has %s", got)
 	}
@@ -415,9 +413,7 @@ func TestFollowersOutlastABadNetwork(t *testing.T) {
 		goOn()
 	}
 	agents.stop(t, beside)
-	if err := followers.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, followers.Wait())
 }
 
 func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
@@ -440,9 +436,7 @@ func TestAFollowerThatCannotBeginSaysSo(t *testing.T) {
 		said = append(said, scanner.Text())
 		proxy.Refuse(false)
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-ended)
 	if len(said) != 2 || !strings.Contains(said[0], "followers get no new events") || !strings.Contains(said[1], "followers get new events again") {
 		t.Errorf("it said %q", said)
 	}

@@ -181,14 +181,10 @@ func TestVerifyComparesTheStatusWithTheOutcome(t *testing.T) {
 	}
 	mustVerifyDamage()
 	for _, status := range []string{"finished", "cancelled", "failed", "cut_off"} {
-		if _, err := pool.Exec(ctx, `update agui.run set status = $1`, status); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(pool.Exec(ctx, `update agui.run set status = $1`, status))(t)
 		mustVerifyDamage("the run is marked as " + status + ", by its log it is interrupted")
 	}
-	if _, err := pool.Exec(ctx, `update agui.run set status = 'interrupted', end_seq = 4`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pool.Exec(ctx, `update agui.run set status = 'interrupted', end_seq = 4`))(t)
 	mustVerifyDamage("the run's last end is at seq 3, its row says 4")
 }
 
@@ -210,17 +206,13 @@ func TestReapFindsTheEndsOfRestoredRows(t *testing.T) {
 	const rows = `select array_agg(format('%s %s %s', thread_key, status, end_seq) order by thread_key) from agui.run`
 	var before, after []string
 	must.Do(t, pool.QueryRow(ctx, rows).Scan(&before))
-	if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pool.Exec(ctx, `call agui.compact()`))(t)
 	if _, err := pool.Exec(ctx, `
 		update agui.run set status = case status when 'running' then status when 'failed' then status when 'cut_off' then 'failed' else 'finished' end, end_seq = null`,
 	); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, `call agui.reap()`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pool.Exec(ctx, `call agui.reap()`))(t)
 	if err := pool.QueryRow(ctx, rows).Scan(&after); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the rows are\n%s\nwant\n%s\n(%v)", strings.Join(after, "\n"), strings.Join(before, "\n"), err)
 	}
@@ -262,9 +254,7 @@ func TestWhyARunEnded(t *testing.T) {
 	mustAppend(t, store, "odd", "r", rawEvents(started("r"), `{"type":"RUN_ERROR","message":{"a":1},"code":5}`))
 	mustAppend(t, store, "cancelled", "r", rawEvents(started("r"), cancelled))
 	mustAppend(t, store, "stopped", "r", rawEvents(started("r")))
-	if _, err := store.RequestStop(ctx, pgagui.RunRef{ThreadID: "stopped"}, pgagui.RequestStopOptions{Reason: "by hand"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.RequestStop(ctx, pgagui.RunRef{ThreadID: "stopped"}, pgagui.RequestStopOptions{Reason: "by hand"}))(t)
 	mustAppend(t, store, "stopped", "r", rawEvents(cancelled))
 	mustAppend(t, store, "done", "r", rawEvents(started("r"), `{"type":"RUN_FINISHED","result":{"reason":"none"}}`))
 	mustAppend(t, store, "gone", "r", rawEvents(started("r")))
@@ -373,9 +363,7 @@ func TestThreadsByStatus(t *testing.T) {
 	mustAppend(t, store, "asked", "b", rawEvents(started("b"), finished))
 	mustAppend(t, store, "stopped", "a", rawEvents(started("a"), cancelled))
 	mustAppend(t, store, "failed long ago", "a", rawEvents(started("a"), failed))
-	if _, err := pool.Exec(ctx, `update agui.run set ended_at = now() - interval '1 year' where run_id = 'a' and thread_key = agui.thread_key('', 'failed long ago')`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pool.Exec(ctx, `update agui.run set ended_at = now() - interval '1 year' where run_id = 'a' and thread_key = agui.thread_key('', 'failed long ago')`))(t)
 	mustAppend(t, store, "failed long ago", "b", rawEvents(started("b"), finished))
 	for _, test := range []struct {
 		options pgagui.ThreadsOptions
@@ -514,9 +502,7 @@ func TestRunErrorIsFinal(t *testing.T) {
 				}
 			}
 			check("")
-			if _, err := pool.Exec(ctx, `call agui.compact()`); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(pool.Exec(ctx, `call agui.compact()`))(t)
 			check(", compacted")
 			problems, err := store.Maintenance().Verify(ctx, thread)
 			for _, problem := range problems {

@@ -93,7 +93,5 @@ func TestManyProcessesShareFewConnectionsOfAPooler(t *testing.T) {
 		wait.For(t, fmt.Sprintf("the followers of process %d get events", i), func() bool { return seen.Load() > 500 })
 	}
 	agents.stop(t, stores[0])
-	if err := followers.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, followers.Wait())
 }

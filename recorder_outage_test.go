@@ -105,9 +105,7 @@ func TestUnstoredHasNothingThatIsStored(t *testing.T) {
 	mustRecord(t, recording, token(1))
 	wait.For(t, "it is stored", func() bool { return len(payloads(t, direct, "t", "r")) == 2 })
 	mustRecord(t, recording, token(2))
-	if _, err := direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}))(t)
 	<-recording.Context().Done()
 	closed := make(chan error)
 	go func() { closed <- recording.Close(t.Context()) }()
@@ -356,9 +354,7 @@ func TestACallThatIsTooSlowDoesNotHoldUpItsNeighbours(t *testing.T) {
 				mustRecord(t, recording, finished)
 			}
 			for _, recording := range recordings[1:] {
-				if err := recording.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, recording.Close(t.Context()))
 			}
 			<-recordings[0].Context().Done()
 			err := recordings[0].Close(t.Context())
@@ -400,9 +396,7 @@ func TestALockThatLastsIsNoFailure(t *testing.T) {
 	wait.For(t, "several calls run out of time", func() bool { return database.calls.Load() > before+4 })
 	unlock()
 	mustRecord(t, recording, finished)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recording.Close(t.Context()))
 }
 
 // The obvious way is the safe one: deferred, Close often has a context that has ended.
@@ -418,17 +412,13 @@ func closeStoresAllAlthoughItsContextHasEnded(t *testing.T, address string) {
 			ctx, cancel := context.WithCancel(t.Context())
 			recorder := store.NewRecorder(&pgagui.RecorderConfig{Linger: time.Hour})
 			defer func() {
-				if err := recorder.Close(ctx); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, recorder.Close(ctx))
 			}()
 			for n := range runs {
 				recording := mustBegin(t, recorder, pgagui.RunRef{ThreadID: fmt.Sprint(what, n), RunID: "r"}, pgagui.BeginOptions{})
 				if what == "recordings" {
 					defer func() {
-						if err := recording.Close(ctx); err != nil {
-							t.Error(err)
-						}
+						must.Report(t, recording.Close(ctx))
 					}()
 				}
 				mustRecord(t, recording, started("r"))
@@ -603,9 +593,7 @@ func TestARunWhoseEndWaitsToBeStoredIsKeptAlive(t *testing.T) {
 	mustRecord(t, recording, finished)
 	wait.For(t, "heartbeats for several leases", func() bool { return aliveAt().Sub(began) > 2*time.Second })
 	unlock()
-	if err := recording.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recording.Close(t.Context()))
 }
 
 // slowForLarge is a database that takes its time for calls with large events.
@@ -642,9 +630,7 @@ func TestALargeEventDoesNotHoldUpItsNeighbours(t *testing.T) {
 	close(database.release)
 	for _, recording := range []*pgagui.Recording{large, small} {
 		mustRecord(t, recording, finished)
-		if err := recording.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, recording.Close(t.Context()))
 	}
 	if large.Seq() != 4 || small.Seq() != 3 {
 		t.Errorf("seqs %d and %d", large.Seq(), small.Seq())

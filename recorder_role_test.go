@@ -67,21 +67,15 @@ func TestRecordAndFollowWithTheRoleRecorder(t *testing.T) {
 		}
 		<-recording.Context().Done()
 		mustRecord(t, recording, finished)
-		if err := recording.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, recording.Close(ctx))
 		if types := <-followed; types != "RUN_STARTED CUSTOM RUN_FINISHED" {
 			t.Errorf("the follower of scope %s got %s", scope, types)
 		}
 		// A run without an event gives up its claim, one without an end is ended.
-		if err := mustBegin(t, recorder, run("r2"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r2", pgagui.ClaimOptions{})}).Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, mustBegin(t, recorder, run("r2"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r2", pgagui.ClaimOptions{})}).Close(ctx))
 		wantClaims(t, bound)
 		left := mustBegin(t, recorder, run("r3"), pgagui.BeginOptions{Claim: mustClaim(t, bound, "r3", pgagui.ClaimOptions{}), Start: rawEvents(started("r3"))[0]})
-		if err := left.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, left.Close(ctx))
 		if status, err := bound.Status(ctx, run("r3")); err != nil || status.CutOffReason == "" {
 			t.Errorf("the run without an end is %+v (%v)", status, err)
 		}
@@ -102,13 +96,9 @@ func TestARecorderNeedsTheRoleRecorderAlone(t *testing.T) {
 	mustRecord(t, recording, started("r"), token(1))
 	mustFlush(t, recording)
 	owner := pgagui.New(testdb.Connect(t, address), &pgagui.Config{Scope: "a"})
-	if _, err := owner.RequestStop(t.Context(), run("r"), pgagui.RequestStopOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(owner.RequestStop(t.Context(), run("r"), pgagui.RequestStopOptions{}))(t)
 	<-recording.Context().Done() // heartbeats
 	mustRecord(t, recording, failed)
-	if err := recording.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recording.Close(t.Context()))
 	mustVerify(t, owner, "t")
 }

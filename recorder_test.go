@@ -186,9 +186,7 @@ func TestARunThatIsClosedBeforeItsEndIsEnded(t *testing.T) {
 	}
 
 	// One that was never begun leaves nothing.
-	if err := mustBegin(t, recorder, pgagui.RunRef{ThreadID: "nothing", RunID: "r"}, pgagui.BeginOptions{}).Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, mustBegin(t, recorder, pgagui.RunRef{ThreadID: "nothing", RunID: "r"}, pgagui.BeginOptions{}).Close(t.Context()))
 	if _, err := store.Head(t.Context(), "nothing"); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Error(err)
 	}
@@ -506,9 +504,7 @@ func TestACutOffIsHeardBeforeTheAnswerToTheLastCall(t *testing.T) {
 	mustRecord(t, recording, token(1))
 	for len(payloads(t, direct, "t", "r")) < 2 {
 	}
-	if _, err := direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(direct.Abandon(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, pgagui.AbandonOptions{Reason: "we thought it gone"}))(t)
 	<-recording.Context().Done()
 	if cause := context.Cause(recording.Context()); !errors.Is(cause, pgagui.ErrRunCutOff) || !strings.Contains(cause.Error(), "we thought it gone") {
 		t.Errorf("it ended by %v", cause)
@@ -539,9 +535,7 @@ func TestAClosedRecorderHasStoredAll(t *testing.T) {
 	if _, err := recorder.Begin(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "late"}, pgagui.BeginOptions{}); !errors.Is(err, pgagui.ErrClosed) {
 		t.Errorf("a recording that begins late: %v", err)
 	}
-	if err := recorder.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, recorder.Close(t.Context()))
 }
 
 func TestARunThatEndedIsSettledWithoutAJob(t *testing.T) {

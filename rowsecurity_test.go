@@ -94,9 +94,7 @@ func TestStoresOfTwoScopesShareAPool(t *testing.T) {
 				})
 			}
 		}
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, group.Wait())
 
 		// One that does not name its scope has none.
 		unset := pgagui.New(pool, &pgagui.Config{Scope: "a"})
@@ -187,9 +185,7 @@ func TestFollowersOfTwoScopesShareAPool(t *testing.T) {
 			}
 			_ = foreign.Close(t.Context())
 		}
-		if err := followers.Wait(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, followers.Wait())
 	})
 }
 

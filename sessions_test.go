@@ -355,18 +355,14 @@ func TestWritersOnTwoBranchesBothWin(t *testing.T) {
 	// The second writer waits for the first one's transaction.
 	first := testdb.Begin(t, pool)
 	defer first.Rollback(ctx)
-	if _, err := store.WithTx(first).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"a"`), pgagui.SaveOptions{RunID: "a", ExpectedVersion: version}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.WithTx(first).Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"a"`), pgagui.SaveOptions{RunID: "a", ExpectedVersion: version}))(t)
 	second := make(chan error)
 	go func() {
 		_, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "k"}, json.RawMessage(`"b"`), pgagui.SaveOptions{RunID: "b", ExpectedVersion: version})
 		second <- err
 	}()
 	must.Do(t, first.Commit(ctx))
-	if err := <-second; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-second)
 	wantSaved(t, store, "t", "root", map[string]string{"k": `1 "root"`})
 	wantSaved(t, store, "t", "a", map[string]string{"k": `2 "a"`})
 	wantSaved(t, store, "t", "b", map[string]string{"k": `3 "b"`})
@@ -785,9 +781,7 @@ func TestOfSessionsSavedAtTheSameTimeTheLastOneStays(t *testing.T) {
 	endedRun(t, store, "t", "a", "")
 	first := testdb.Begin(t, pool)
 	defer first.Rollback(ctx)
-	if _, err := store.WithTx(first).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.WithTx(first).Sessions().SaveAll(ctx, json.RawMessage(`{"threadId":"t","state":{"first":1}}`)))(t)
 	second := testdb.Acquire(t, pool)
 	saved := make(chan error, 1)
 	go func() {
@@ -898,9 +892,7 @@ func TestAThreadWithSessionStateAlone(t *testing.T) {
 	store, pool := newStore(t)
 	ctx := context.Background()
 	mustSave(t, store, "state", "", "k", `1`)
-	if _, err := store.Checkpoints().Save(ctx, "checkpoint", pgagui.Checkpoint{ID: "c", JSON: json.RawMessage(`1`)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Checkpoints().Save(ctx, "checkpoint", pgagui.Checkpoint{ID: "c", JSON: json.RawMessage(`1`)}))(t)
 	var threads []string
 	for thread, err := range store.ThreadIDs(ctx) {
 		must.Do(t, err)

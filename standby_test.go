@@ -64,9 +64,7 @@ func followAndRestoreOnAStandby(t *testing.T, r *replicated) {
 	r.Resume(t)
 	wait.For(t, "they go on after a pause", func() bool { return seen.Load() > before+500 })
 	agents.stop(t, r.onPrimary)
-	if err := followers.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, followers.Wait())
 	for _, thread := range agents.threads {
 		want := must.Have(r.onPrimary.Restore(t.Context(), thread, pgagui.At{}))(t)
 		got, err := r.onStandby.Restore(t.Context(), thread, pgagui.At{})
@@ -171,9 +169,7 @@ func hearOfAnErasedThreadOnAStandby(t *testing.T, r *replicated) {
 	}()
 	<-live
 	resume := <-live
-	if _, err := r.onPrimary.Erase(t.Context(), thread, pgagui.EraseOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(r.onPrimary.Erase(t.Context(), thread, pgagui.EraseOptions{}))(t)
 	if err := <-ended; !errors.Is(err, pgagui.ErrThreadErased) {
 		t.Errorf("the one that is live: %v", err)
 	}
@@ -220,9 +216,7 @@ func TestARecorderOnAStandbyGoesOnWhenItIsPromoted(t *testing.T) {
 	mustRecord(t, recording, finished)
 	mustRecord(t, other, finished)
 	for _, recording := range []*pgagui.Recording{recording, other} {
-		if err := recording.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, recording.Close(t.Context()))
 	}
 	if got := payloads(t, r.onStandby, "t", "r"); len(got) != 5 || got[3] != token(3) {
 		t.Errorf("the log has %s", got)

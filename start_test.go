@@ -36,9 +36,7 @@ func TestBeginReportsARefusedStart(t *testing.T) {
 		}
 	}
 	mustRecord(t, first, token(1), finished)
-	if err := first.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, first.Close(t.Context()))
 	if got := payloads(t, store, "t", "first"); len(got) != 3 {
 		t.Errorf("the log has %s", got)
 	}

@@ -375,9 +375,7 @@ func TestSetThread(t *testing.T) {
 	}
 
 	// A thread that was erased is gone from lists, and stays so.
-	if _, err := store.Erase(ctx, "t", pgagui.EraseOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Erase(ctx, "t", pgagui.EraseOptions{}))(t)
 	if got := threadIDs(listThreads(t, store, pgagui.ThreadsOptions{Archived: pgagui.WithArchived})); got != "u" {
 		t.Errorf("threads %s", got)
 	}
@@ -665,9 +663,7 @@ func TestSetThreadBesideAppends(t *testing.T) {
 		}()
 	}
 	for range workers {
-		if err := <-failures; err != nil {
-			t.Error(err)
-		}
+		must.Report(t, <-failures)
 	}
 	if thread, err := store.Thread(ctx, "t"); err != nil || thread.Runs != workers*rounds || thread.Branches != 1 {
 		t.Errorf("%+v, error %v", thread, err)

@@ -40,9 +40,7 @@ func (c *three) makeFront(pool *pgxpool.Pool) {
 	c.t.Helper()
 	var text bytes.Buffer
 	must.Do(c.t, c.Front(c.t.Context(), &text))
-	if _, err := pool.Exec(c.t.Context(), text.String(), pgx.QueryExecModeSimpleProtocol); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Have(pool.Exec(c.t.Context(), text.String(), pgx.QueryExecModeSimpleProtocol))(c.t)
 }
 
 // answer is what a call says: its rows as JSON, or its error in full.
@@ -223,9 +221,7 @@ func TestAFrontAnswersAsTheNodesDo(t *testing.T) {
 // rebalance gives each node a third of the buckets.
 func (c *three) rebalance() {
 	c.t.Helper()
-	if _, err := c.Rebalance(c.t.Context(), cluster.MoveOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Have(c.Rebalance(c.t.Context(), cluster.MoveOptions{}))(c.t)
 }
 
 // What differs between two threads that are alike: times, keys, and ids of transactions.
@@ -410,9 +406,7 @@ func TestAFrontFollowsMoves(t *testing.T) {
 		t.Errorf("the front has bucket %d on %s, it is on %s", bucket, got, want)
 	}
 	// A pinned scope: calls find their node also before the front is written anew.
-	if _, err := c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}))(t)
 	const others = `select count(*) from generate_series(1, 12) as n cross join lateral agui_front.node_of('', 'other' || n) as node where node <> $1`
 	pinnedTo := testdb.Ask[string](t, c.pools["a"], `select node from agui_internal.bucket where bucket = $1`, bucket)
 	testdb.Exec(t, front, `select agui.append('before', 'r', `+begun+`)`)

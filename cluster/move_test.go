@@ -37,16 +37,12 @@ func (c *three) mustAppend(threadID, runID, events string) {
 
 func (c *three) mustMove(buckets []int, to string) {
 	c.t.Helper()
-	if _, err := c.Move(c.t.Context(), buckets, to, cluster.MoveOptions{}); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Have(c.Move(c.t.Context(), buckets, to, cluster.MoveOptions{}))(c.t)
 }
 
 func (c *three) mustMoveThread(scope, threadID, to string) {
 	c.t.Helper()
-	if _, err := c.MoveThread(c.t.Context(), scope, threadID, to); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Have(c.MoveThread(c.t.Context(), scope, threadID, to))(c.t)
 }
 
 func (c *three) append(threadID, runID, events string) error {
@@ -100,9 +96,7 @@ func TestAMoveWaitsForWriters(t *testing.T) {
 	wait.For(t, "the other thread to move", func() bool {
 		return testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id = 'other'`) == 1
 	})
-	if err := c.append("other", "r", `[`+end+`]`); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, c.append("other", "r", `[`+end+`]`))
 	select {
 	case err := <-done:
 		t.Fatalf("the move did not wait for an open transaction: %v", err)
@@ -135,9 +129,7 @@ func TestAThreadMovesAlone(t *testing.T) {
 			t.Errorf("append on %s: %v", name, err)
 		}
 	}
-	if err := c.append("hot", "r2", `[`+start+`,`+end+`]`); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, c.append("hot", "r2", `[`+start+`,`+end+`]`))
 	if rows := c.rows(); !slices.Equal(rows["b"], []string{"/hot"}) || len(rows["a"])+len(rows["c"]) > 0 {
 		t.Errorf("threads are on %v", rows)
 	}
@@ -235,9 +227,7 @@ func TestTheNextMoveSendsOnWhatOthersHaveRowsOf(t *testing.T) {
 			c.mustMove([]int{bucketOf(t, c, "t")}, home)
 			moveTo("a")
 			// Its rows stay there while a request of a webhook waits.
-			if _, err := jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.AddWebhook(t.Context(), c.pools["a"], jobs.Webhook{Name: "hook", URL: "https://example.com", AllScopes: true}, ""))(t)
 			testdb.Exec(t, c.pools["a"], `insert into agui_internal.webhook_request (webhook, event_id, thread_key, kind, ended_at, body, next_at)
 				values ('hook', 'e', agui.thread_key('', 't'), 'run', now(), '{}', now())`)
 			moveTo("b")
@@ -286,9 +276,7 @@ func TestReadersMove(t *testing.T) {
 		return len(got), requests
 	}
 	for _, pool := range c.pools {
-		if _, err := jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""))(t)
 	}
 	for _, name := range []string{"a", "b"} {
 		testdb.Exec(t, c.pools[name], `select agui.move_consumer('copy', null), agui.move_consumer('own', null, '')`)
@@ -297,9 +285,7 @@ func TestReadersMove(t *testing.T) {
 	send := func(name string, ended int) {
 		t.Helper()
 		wait.For(t, "the webhook of "+name, func() bool {
-			if _, err := jobs.SendWebhooks(t.Context(), c.pools[name], jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.SendWebhooks(t.Context(), c.pools[name], jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}))(t)
 			return testdb.Ask[int](t, c.pools[name], `select count(*) from agui_internal.webhook_request`) >= ended
 		})
 	}
@@ -391,9 +377,7 @@ func TestErasuresAndClaimsMove(t *testing.T) {
 		t.Errorf("the claimed run begins: %v", err)
 	}
 	must.Do(t, <-done)
-	if err := c.append("claimed", "r", `[`+end+`]`); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, c.append("claimed", "r", `[`+end+`]`))
 	if err := c.append("erased", "r", `[`+start+`]`); testdb.State(err) != "UI014" {
 		t.Errorf("a thread that was erased: %v", err)
 	}
@@ -433,9 +417,7 @@ func TestAThreadThatIsTakenBackSendsItsEnds(t *testing.T) {
 	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
 	defer endpoint.Close()
 	pool := c.pools["a"]
-	if _, err := jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.AddWebhook(t.Context(), pool, jobs.Webhook{Name: "hook", URL: endpoint.URL, AllScopes: true}, ""))(t)
 	position := func() string {
 		return testdb.Ask[string](t, pool, `select position from agui_internal.webhook_position`)
 	}
@@ -444,9 +426,7 @@ func TestAThreadThatIsTakenBackSendsItsEnds(t *testing.T) {
 		t.Helper()
 		before := position()
 		wait.For(t, "a look of the webhook", func() bool {
-			if _, err := jobs.SendWebhooks(t.Context(), pool, jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.SendWebhooks(t.Context(), pool, jobs.WebhookOptions{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true}))(t)
 			return position() != before
 		})
 	}
@@ -560,9 +540,7 @@ func TestSessionsOfAMoveEndWithTheirMachine(t *testing.T) {
 	defer mover.Close()
 	mover.RemoveAfter = 0
 	for _, to := range []string{"b", "c"} {
-		if _, err := mover.MoveThread(t.Context(), "", "t", to); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(mover.MoveThread(t.Context(), "", "t", to))(t)
 	}
 	for i, want := range []string{"15 5 3 30000", "15 5 3 30000", "15 5 3 5000"} {
 		if seen := testdb.List[string](t, testdb.Connect(t, c.nodes[i].URL), `select distinct setting from public.seen`); !slices.Equal(seen, []string{want}) {

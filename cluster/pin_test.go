@@ -35,9 +35,7 @@ func (c *three) nodesOfScope(scope string) []string {
 func TestAPinnedScopeStaysTogether(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, func(pool *pgxpool.Pool) { fill(t, pool, 20) })
-	if _, err := c.Rebalance(t.Context(), cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.Rebalance(t.Context(), cluster.MoveOptions{}))(t)
 	before := c.contents()
 	onNode := func(name string) int {
 		return testdb.Ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = $1`, name)
@@ -111,9 +109,7 @@ func TestAPinnedScopeStaysTogether(t *testing.T) {
 func TestAnInterruptedPinGoesOn(t *testing.T) {
 	t.Parallel()
 	c := newThree(t, nil)
-	if _, err := c.Rebalance(t.Context(), cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.Rebalance(t.Context(), cluster.MoveOptions{}))(t)
 	bucket := testdb.Ask[int](t, c.pools["a"], `select max(bucket) from agui_internal.bucket where node = 'b'`)
 	for n := range 12 {
 		c.mustAppend(fmt.Sprint("t", n), "r1", `[`+start+`,`+end+`]`)
@@ -146,9 +142,7 @@ func TestAnInterruptedPinGoesOn(t *testing.T) {
 	if n := testdb.Ask[int](t, c.pools["b"], `select count(*) from agui.thread where thread_id like 'new%'`); n != 20 {
 		t.Errorf("%d of 20 new threads are on the node of the bucket", n)
 	}
-	if _, err := c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.PinScope(t.Context(), "", bucket, cluster.MoveOptions{}))(t)
 	c.checkPlaces()
 	if nodes := c.nodesOfScope(""); !slices.Equal(nodes, []string{"b"}) {
 		t.Errorf("threads are on %v", nodes)
@@ -207,15 +201,11 @@ func TestPinsCostNothingWithoutOne(t *testing.T) {
 	if n := lookUps(); n != 0 {
 		t.Errorf("%d look-ups without a pin", n)
 	}
-	if _, err := c.PinScope(t.Context(), "other", 1, cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.PinScope(t.Context(), "other", 1, cluster.MoveOptions{}))(t)
 	if n := lookUps(); n == 0 {
 		t.Errorf("%d look-ups with a pin", n)
 	}
-	if _, err := c.UnpinScope(t.Context(), "other", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(c.UnpinScope(t.Context(), "other", cluster.MoveOptions{}))(t)
 	if n := lookUps(); n != 0 {
 		t.Errorf("%d look-ups behind the last pin", n)
 	}

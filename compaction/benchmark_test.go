@@ -28,9 +28,7 @@ func benchmarkBatch(b *testing.B, events int, batch []byte) {
 	b.SetBytes(int64(len(batch)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := New().ApplyBatch(batch); err != nil {
-			b.Fatal(err)
-		}
+		must.Have(New().ApplyBatch(batch))(b)
 	}
 	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
@@ -109,9 +107,7 @@ func BenchmarkStateDeltasWithTheLibrary(b *testing.B) {
 
 func BenchmarkClone(b *testing.B) {
 	f := New()
-	if _, err := f.ApplyBatch(textBatch(10_000, 10_000)); err != nil {
-		b.Fatal(err)
-	}
+	must.Have(f.ApplyBatch(textBatch(10_000, 10_000)))(b)
 	event := []byte(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"chatcmpl-7","delta":" word"}`)
 	b.Run("alone", func(b *testing.B) {
 		for b.Loop() {

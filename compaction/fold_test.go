@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui/internal/jsontree"
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 // foldOf folds events.
 func foldOf(t testing.TB, events ...string) *Fold {
 	t.Helper()
 	f := New()
-	if _, err := f.ApplyBatch([]byte("[" + strings.Join(events, ",") + "]")); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(f.ApplyBatch([]byte("[" + strings.Join(events, ",") + "]")))(t)
 	return f
 }
 

@@ -36,9 +36,7 @@ func TestABatchMeansWhatItsEventsMean(t *testing.T) {
 	eachStream(t, 100, func(t *testing.T, events []json.RawMessage) {
 		whole, single := New(), New()
 		batch := compactiontest.Batch(events)
-		if _, err := whole.ApplyBatch(batch); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(whole.ApplyBatch(batch))(t)
 		clear(batch) // the fold keeps none of it
 		for _, event := range events {
 			single.Apply(event)
@@ -150,9 +148,7 @@ func TestClonesShareVersions(t *testing.T) {
 func TestDamagedSnapshots(t *testing.T) {
 	t.Parallel()
 	good := foldOf(t, textM, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"x","subagentRunId":"s"}`).Snapshot()
-	if _, err := Resume(good); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(Resume(good))(t)
 	for name, damage := range map[string]func(*Snapshot){
 		"messages": func(s *Snapshot) { s.Messages = []StoredMessage{{Body: json.RawMessage(`[]`)}} }, "no body": func(s *Snapshot) { s.Messages = []StoredMessage{{}} },
 		"state": func(s *Snapshot) { s.State = nil }, "interrupts": func(s *Snapshot) { s.Interrupts = json.RawMessage(`{}`) },

@@ -48,9 +48,7 @@ func BenchmarkThread(b *testing.B) {
 			}
 		}
 	}
-	if _, err := jobs.Compact(b.Context(), pool, jobs.CompactOptions{}); err != nil {
-		b.Fatal(err)
-	}
+	must.Have(jobs.Compact(b.Context(), pool, jobs.CompactOptions{}))(b)
 	limits := access.LimitOptions{RequestsPerSecond: -1}
 	pages := explorer.New(store, explorer.Options{Access: access.Anonymous("", access.Admin), Limits: limits})
 	defer pages.Close()

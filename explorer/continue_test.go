@@ -75,9 +75,7 @@ func newAgents(t *testing.T, store *pgagui.Store, a *echo, authenticator access.
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), wait.Patience)
 		defer cancel()
-		if err := handler.Shutdown(ctx); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, handler.Shutdown(ctx))
 	})
 	return handler
 }

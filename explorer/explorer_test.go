@@ -290,9 +290,7 @@ func TestSearch(t *testing.T) {
 		t.Error("it finds messages although the search is off")
 	}
 	must.Do(t, store.EnableSearch(t.Context(), "english"))
-	if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Project(t.Context(), pool, jobs.ProjectOptions{}))(t)
 	got := s.get(nil, "?q=monasteries")
 	got.want(t, http.StatusOK, "In messages", "<mark>monastery</mark>")
 	if strings.Contains(got.text, "elsewhere") {

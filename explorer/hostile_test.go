@@ -56,9 +56,7 @@ func TestHostileContent(t *testing.T) {
 		}
 		appendEvents(t, store, pgagui.RunRef{ThreadID: thread, RunID: run}, events...)
 		agent := attack[:min(len(attack), 1000)]
-		if _, err := store.SetThread(t.Context(), thread, pgagui.ThreadChanges{Agent: &agent}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.SetThread(t.Context(), thread, pgagui.ThreadChanges{Agent: &agent}))(t)
 		if n%3 == 1 { // what waited was answered
 			next := "next " + thread
 			input := map[string]any{

@@ -40,9 +40,7 @@ func TestPagesAreReadFromAStandby(t *testing.T) {
 	})
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := handler.Shutdown(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, handler.Shutdown(context.WithoutCancel(t.Context())))
 	})
 	s := newSite(t, store, explorer.Options{Access: named{}, Door: handler.Door()})
 	title := func(text string) {

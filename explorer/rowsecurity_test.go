@@ -36,18 +36,14 @@ func appendTenant(t *testing.T, store *pgagui.Store, scope, word string) {
 			rawMessage(`{"type":"MESSAGES_SNAPSHOT","messages":[{"id":"u","role":"user","content":[{"type":"text","text":"Picture `+word+`"},{"type":"image","source":{"type":"data","mimeType":"image/png","value":"iVBORw0KGgo="}}]},{"id":"m","role":"assistant","content":"Answer `+word+`"}]}`))
 		appendEvents(t, of, pgagui.RunRef{ThreadID: thread, RunID: run}, append(events, end...)...)
 		agent := "agent" + word
-		if _, err := of.SetThread(t.Context(), thread, pgagui.ThreadChanges{Agent: &agent}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(of.SetThread(t.Context(), thread, pgagui.ThreadChanges{Agent: &agent}))(t)
 	}
 	add("shared", "run"+word, finished("shared", "run"+word))
 	add(scope+"-waits", "r", event("RUN_FINISHED", "threadId", scope+"-waits", "runId", "r", "outcome", map[string]any{
 		"type": "interrupt", "interrupts": []any{map[string]any{"id": "i", "reason": "why" + word, "message": "May I " + word}}}))
 	add(scope+"-failed", "r", event("RUN_ERROR", "message", "broken "+word, "code", "code"+word))
 	add(scope+"-runs", "r")
-	if _, err := of.Consumer("consumer"+word).Changes(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(of.Consumer("consumer"+word).Changes(t.Context(), 1))(t)
 }
 
 // Under row-level security, each route answers a tenant about the threads of another one as if there

@@ -44,9 +44,7 @@ func chainProblems(t *testing.T, pool *pgxpool.Pool, options jobs.VerifyOptions)
 			}
 		}
 	}
-	if _, err := jobs.Verify(t.Context(), pool, options); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Verify(t.Context(), pool, options))(t)
 	return problems, notes
 }
 
@@ -141,9 +139,7 @@ func TestTheChainHoldsWhateverWritesTheLog(t *testing.T) {
 		t.Errorf("%d heads of %d threads", len(heads), len(threads))
 	}
 	before := count(t, pool, `select count(*) from agui.batch`)
-	if _, err := jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Repack(t.Context(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}))(t)
 	if after := count(t, pool, `select count(*) from agui.batch`); after > before/2 {
 		t.Errorf("%d of %d batches are left", after, before)
 	}

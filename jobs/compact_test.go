@@ -50,9 +50,7 @@ func appendInBatches(t *testing.T, store *pgagui.Store, threadID, runID, parentI
 	}
 	events = append(events, json.RawMessage(`{"type":"RUN_FINISHED"}`))
 	for batch := range slices.Chunk(events, size) {
-		if _, err := store.Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, batch, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, batch, pgagui.AppendOptions{}))(t)
 	}
 }
 
@@ -230,16 +228,12 @@ func TestRunsInProgressAreLeftAlone(t *testing.T) {
 			appendRun(t, store, "t", "root", "", message("m", 3)...)
 			for _, id := range []string{"slow", "quick"} {
 				start := json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q,"parentRunId":"root"}`, id))
-				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: id}, []json.RawMessage{start}, pgagui.AppendOptions{Parallel: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: id}, []json.RawMessage{start}, pgagui.AppendOptions{Parallel: true}))(t)
 			}
 			tail := append(message("n", 3), `{"type":"RUN_FINISHED"}`)
 			appendEach := func(run string) {
 				for _, event := range tail {
-					if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}))(t)
 				}
 			}
 			appendEach("quick")
@@ -396,9 +390,7 @@ func TestLongRunsInProgressGetSnapshots(t *testing.T) {
 			appendAll := func(events ...string) {
 				t.Helper()
 				for _, event := range events {
-					if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "long"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
-						t.Fatal(err)
-					}
+					must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "long"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}))(t)
 				}
 			}
 			snapshots := func() int64 {

@@ -247,9 +247,7 @@ func TestCostlyRuns(t *testing.T) {
 					return ""
 				}
 				var digest string
-				if err := pool.QueryRow(t.Context(), `select md5(agui.restore($1)::text)`, thread()).Scan(&digest); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, pool.QueryRow(t.Context(), `select md5(agui.restore($1)::text)`, thread()).Scan(&digest))
 				return digest
 			}
 			// measure appends the run of one of the sizes in place of the one before, and compacts it both ways.

@@ -85,9 +85,7 @@ func TestAnErasedThreadTakesNoEventsUntilItIsAllowed(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendRun(t, store, "t", "r1", "", message("m", 5)...)
 	appendRun(t, store, "unrelated", "r1", "", message("m", 5)...)
-	if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r2"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: "r2"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}, pgagui.AppendOptions{}))(t)
 	erased, err := store.Erase(ctx, "t", pgagui.EraseOptions{Reason: "asked to"})
 	if err != nil || erased != (pgagui.Erased{Runs: 2, Events: 10}) {
 		t.Errorf("erased %+v, error %v", erased, err)

@@ -187,9 +187,7 @@ func TestJobsInSQLHoldOneLargeBatch(t *testing.T) {
 					t.Errorf("%s took %d MB, want %d at most", statement, peak, most)
 				}
 				t.Logf("%s took %d MB", statement, peak)
-				if err := connection.Close(context.Background()); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, connection.Close(context.Background()))
 			}
 		})
 	}

@@ -61,9 +61,7 @@ var poisons = map[string]poison{
 			killHanging(t, pool)
 			return
 		}
-		if err := call.process.Kill(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, call.process.Kill())
 		killHanging(t, pool) // the server does not notice by itself that its client has gone
 	}},
 	"kill -9 of its session in the server": {plant: plantHanging, mend: `drop function hang() cascade`, crashes: true, kill: func(t *testing.T, pool *pgxpool.Pool, _ *compactCall) {

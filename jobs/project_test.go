@@ -451,9 +451,7 @@ func appendFactRun(t *testing.T, random *rand.Rand, store *pgagui.Store, thread,
 		options.Input, options.AfterSeq = nil, &last
 	}
 	if !ends {
-		if _, err := store.Abandon(t.Context(), ref, pgagui.AbandonOptions{Reason: "gone"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Abandon(t.Context(), ref, pgagui.AbandonOptions{Reason: "gone"}))(t)
 	}
 }
 

@@ -199,9 +199,7 @@ func TestInterleavedRunsAreNoDamage(t *testing.T) {
 					end loop;
 				end $$`)
 			testdb.Exec(t, pool, `update agui.run set ended_at = ended_at - interval '1 day', started_at = started_at - interval '1 day'`)
-			if err := compact(pool); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, compact(pool))
 			testdb.Exec(t, pool, `call agui.repack()`)
 			if n := count(t, pool, `select count(*) from agui.run where log_bytes is null or repacked_at is null`); n != 0 {
 				t.Errorf("%d runs wait", n)
@@ -253,9 +251,7 @@ func TestAFoldOverALimitGoesIntoQuarantine(t *testing.T) {
 				}
 			}
 			testdb.Exec(t, pool, `select agui.set_setting('fold_messages', null), agui.retry()`)
-			if err := compact(pool); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, compact(pool))
 			restored(t, store, "large", "child")
 		})
 	}
@@ -373,9 +369,7 @@ func TestALateErrorBesideCompaction(t *testing.T) {
 			wait.For(t, "compaction to wait", func() bool {
 				return count(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`) > 0
 			})
-			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}))(t)
 			tx.Rollback(t.Context())
 			must.Do(t, <-ended)
 			must.Do(t, compact(pool))
@@ -394,9 +388,7 @@ func TestRepairCountsWhatCompactionOverlooked(t *testing.T) {
 	store := pgagui.New(pool, nil)
 	appendRun(t, store, "t", "r1", "", message("m", 3)...)
 	mustCompact(t, pool, jobs.CompactOptions{})
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r1"}, []json.RawMessage{json.RawMessage(`{"type":"RUN_ERROR","message":"late"}`)}, pgagui.AppendOptions{}))(t)
 	testdb.Exec(t, pool, `update agui.run set n = 7, log_bytes = 500`) // as if it had not been appended
 	for name, inSQL := range map[string]bool{"Go": false, "SQL": true} {
 		done, err := jobs.Verify(t.Context(), pool, jobs.VerifyOptions{InSQL: inSQL})

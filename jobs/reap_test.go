@@ -53,9 +53,7 @@ func appendSilent(t *testing.T, pool *pgxpool.Pool, scope, threadID string) {
 	for _, event := range append([]string{`{"type":"RUN_STARTED"}`, `{"type":"STEP_STARTED","stepName":"answer"}`}, message("m", 3)[:4]...) {
 		events = append(events, json.RawMessage(event))
 	}
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: "r"}, events, pgagui.AppendOptions{}))(t)
 	testdb.UpForEver(t, pool)
 	makeOlder(t, pool, scope, threadID, time.Hour)
 	testdb.Exec(t, pool, `update agui.run set started_at = started_at - interval '1 hour' where thread_key = agui.thread_key($1, $2)`, scope, threadID)
@@ -80,9 +78,7 @@ func TestReapClosesRunsWithoutASignOfLife(t *testing.T) {
 			appendSilent(t, pool, "", "kept alive")
 			testdb.Exec(t, pool, `select agui.keep_alive('{kept alive}', '{r}')`)
 			appendSilent(t, pool, "", "busy")
-			if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "busy", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "busy", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}))(t)
 			appendRun(t, store, "ended", "r", "", message("m", 3)...)
 			makeOlder(t, pool, "", "ended", time.Hour)
 
@@ -147,9 +143,7 @@ func TestReapPassesOverAThreadThatIsBeingWrittenTo(t *testing.T) {
 			}
 			tx := must.Have(pool.Begin(t.Context()))(t)
 			defer tx.Rollback(context.Background())
-			if _, err := pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "t1", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(pgagui.New(pool, nil).WithTx(tx).Append(t.Context(), pgagui.RunRef{ThreadID: "t1", RunID: "r"}, []json.RawMessage{json.RawMessage(`{"type":"CUSTOM"}`)}, pgagui.AppendOptions{}))(t)
 			mustEndWell(t, reap(pool))
 			if left := inProgress(t, pool); left != 1 {
 				t.Errorf("%d runs are left, want the one that is being written to", left)
@@ -283,9 +277,7 @@ func TestADamagedRunDoesNotHoldUpTheOthers(t *testing.T) {
 			// Its writer is back, and ends it.
 			testdb.Exec(t, pool, `select agui.append(thread_id, 'r', '[{"type":"RUN_FINISHED"}]') from agui.thread
 				where thread_key = (select min(thread_key::text)::uuid from agui.run)`)
-			if err := reap(pool); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, reap(pool))
 			if n := count(t, pool, `select count(*) from agui_internal.job_note`); n != 0 {
 				t.Errorf("%d notes are left of a run that has ended", n)
 			}

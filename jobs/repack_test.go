@@ -22,9 +22,7 @@ import (
 // repackers are the two ways to repack all runs that have ended; they must come to the same.
 var repackers = map[string]func(t *testing.T, pool *pgxpool.Pool){
 	"Go": func(t *testing.T, pool *pgxpool.Pool) {
-		if _, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration)}))(t)
 	},
 	"SQL": func(t *testing.T, pool *pgxpool.Pool) {
 		testdb.Exec(t, pool, `call agui.repack(older_than => '0')`)
@@ -53,14 +51,10 @@ func TestRepackedEventsComeBackAsTheyWere(t *testing.T) {
 				if i == 0 {
 					event = `{"type":"RUN_STARTED","parentRunId":"a"}`
 				}
-				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{Parallel: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{Parallel: true}))(t)
 			}
 			for _, run := range []string{"b", "c"} {
-				if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{}))(t)
 			}
 			appendInBatches(t, store, "t", "running", "a", 1, message("m2", 5)...)
 			mustCompact(t, pool, jobs.CompactOptions{})
@@ -254,9 +248,7 @@ func TestMaxTimeEndsRepackWithinARun(t *testing.T) {
 	t.Parallel()
 	calls := map[string]func(t *testing.T, pool *pgxpool.Pool){
 		"Go": func(t *testing.T, pool *pgxpool.Pool) {
-			if _, err := jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration), MaxTime: 900 * time.Millisecond}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.Repack(context.Background(), pool, jobs.RepackOptions{OlderThan: new(time.Duration), MaxTime: 900 * time.Millisecond}))(t)
 		},
 		"SQL": func(t *testing.T, pool *pgxpool.Pool) {
 			testdb.Exec(t, pool, `call agui.repack(max_time => '1 microsecond', older_than => '0')`)

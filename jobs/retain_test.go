@@ -95,9 +95,7 @@ func TestRetentionDoesWhatTheRulesSay(t *testing.T) {
 				testdb.Exec(t, pool, `select agui.save_checkpoint($1, 'c', '{}')`, checkpoint)
 				testdb.Exec(t, pool, `update agui.checkpoint set saved_at = '2000-01-01'`)
 			}
-			if _, err := store.Maintenance().SetHold(t.Context(), "old and held", "case 4711"); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Maintenance().SetHold(t.Context(), "old and held", "case 4711"))(t)
 			all := threadsNow(t, pool)
 			apply := func() { t.Helper(); apply(t, pool) }
 

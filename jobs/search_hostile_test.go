@@ -93,9 +93,7 @@ func TestSearchGoesOnInEachSession(t *testing.T) {
 		messages = append(messages, `{"role":"user","content":"word`+strings.Repeat(" other", i)+strings.Repeat(" word", i%3)+`"}`)
 	}
 	events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED","input":{"messages":[` + strings.Join(messages, ",") + `]}}`), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}))(t)
 	projectAll(t, pool, projections["SQL"])
 	tx := must.Have(pool.Begin(t.Context()))(t)
 	defer tx.Rollback(t.Context()) //nolint:errcheck
@@ -123,9 +121,7 @@ func TestSearchMarksOnlyWhatMatches(t *testing.T) {
 		json.RawMessage(`{"type":"RUN_STARTED"}`),
 		json.RawMessage(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","delta":"\u0002forged\u0003 **bold** refund"}`), json.RawMessage(`{"type":"RUN_FINISHED"}`),
 	}
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r"}, events, pgagui.AppendOptions{}))(t)
 	projectAll(t, pool, projections["SQL"])
 	page, err := store.Search(t.Context(), "refund", pgagui.SearchOptions{})
 	if err != nil || len(page.Messages) != 1 {

@@ -102,9 +102,7 @@ func TestSearchFindsWhatAScanFinds(t *testing.T) {
 					encoded := must.Have(json.Marshal(event))(t)
 					raw = append(raw, encoded)
 				}
-				if _, err := in.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, raw, options); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(in.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: runID}, raw, options))(t)
 			}
 			if random.IntN(2) == 0 { // with inputs in parts
 				testdb.Exec(t, pool, `call agui.compact()`)
@@ -188,9 +186,7 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 		for i, event := range events {
 			raw[i] = json.RawMessage(event)
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, raw, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, raw, pgagui.AppendOptions{}))(t)
 	}
 	say("t", "r1", `{"type":"RUN_STARTED","input":{"messages":[{"id":"u","role":"user","content":"I want two refunds."}]}}`, `{"type":"RUN_FINISHED"}`)
 	found := func(query string) (threads []string) {
@@ -242,9 +238,7 @@ func TestSearchIsTurnedOnAndOff(t *testing.T) {
 		if found := damageOf(t, store, "t"); len(found) != 1 || !strings.Contains(found[0], "texts") {
 			t.Errorf("after %s verify finds %q", damage, found)
 		}
-		if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{Rebuild: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(jobs.Project(t.Context(), pool, jobs.ProjectOptions{Rebuild: true}))(t)
 		if found := damageOf(t, store, "t"); len(found) > 0 {
 			t.Errorf("after a rebuild verify finds %q", found)
 		}
@@ -278,9 +272,7 @@ func TestSearchRanksTheNewestMatches(t *testing.T) {
 		id := fmt.Sprint("m", i)
 		appendRun(t, store, "t"+id, "r", "", fmt.Sprintf(`{"type":"TEXT_MESSAGE_CHUNK","messageId":"%s","role":"assistant","delta":"%s"}`, id, strings.Repeat("refund ", 6-i)))
 	}
-	if _, err := jobs.Project(t.Context(), pool, jobs.ProjectOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Project(t.Context(), pool, jobs.ProjectOptions{}))(t)
 	find := func() (ids []string, searchedTo time.Time) {
 		t.Helper()
 		options := pgagui.SearchOptions{Limit: 2}

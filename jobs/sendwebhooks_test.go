@@ -522,9 +522,7 @@ func TestDisabledWebhooksKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	pool := testdb.Pool(t)
 	e := addEndpoint(t, pool, jobs.Webhook{Name: "e", AllScopes: true}, nil)
-	if _, err := jobs.EnableWebhook(t.Context(), pool, "e", false); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.EnableWebhook(t.Context(), pool, "e", false))(t)
 	testdb.Exec(t, pool, appendForHooks, "t", "r", finishedRun, "")
 	belowHorizon(t, pool)
 	if has, err := jobs.HasWebhooksToSend(t.Context(), pool, toLoopback); has || err != nil {
@@ -532,9 +530,7 @@ func TestDisabledWebhooksKeepTheirPlace(t *testing.T) {
 	}
 	mustSend(t, pool, toLoopback)
 	e.expect(t)
-	if _, err := jobs.EnableWebhook(t.Context(), pool, "e", true); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.EnableWebhook(t.Context(), pool, "e", true))(t)
 	mustSend(t, pool, toLoopback)
 	e.expect(t, "run.finished t r")
 }
@@ -603,9 +599,7 @@ func TestASlowEndpointHoldsUpNoOther(t *testing.T) {
 	testdb.Exec(t, pool, appendForHooks, "t", "r2", finishedRun, "")
 	wait.For(t, "the second event", func() bool { return len(quick.notices()) == 2 })
 	close(isDone)
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	quick.expect(t, "run.finished t r1", "run.finished t r2")
 }
 

@@ -122,9 +122,7 @@ func TestARunIsASpanWithItsToolsInIt(t *testing.T) {
 		finished+`,"usage":[{"provider":"openai","model":"gpt-5","inputTokens":100,"outputTokens":20,"reasoningTokens":5,"cachedInputTokens":60}]`)
 	add(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r2"}, pgagui.AppendOptions{}, started, finished)
 	add(t, store, pgagui.RunRef{ThreadID: "t", RunID: "r3"}, pgagui.AppendOptions{}, started) // in progress
-	if _, err := store.SetThread(t.Context(), "t", pgagui.ThreadChanges{Agent: new("helper")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.SetThread(t.Context(), "t", pgagui.ThreadChanges{Agent: new("helper")}))(t)
 
 	spans := sent(t, store, otelagui.TracesOptions{})
 	compare(t, picture(spans, "pgagui.status"), `
@@ -170,9 +168,7 @@ func TestWhatFailedIsAnErrorOfTheConventions(t *testing.T) {
 	add(t, store, pgagui.RunRef{ThreadID: "stopped", RunID: "r"}, pgagui.AppendOptions{}, started, finished+`,"outcome":{"type":"cancelled"}`)
 	add(t, store, pgagui.RunRef{ThreadID: "cut off", RunID: "r"}, pgagui.AppendOptions{}, started,
 		`"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"search"`)
-	if _, err := store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "cut off", RunID: "r"}, pgagui.AbandonOptions{Reason: "the agent is gone"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "cut off", RunID: "r"}, pgagui.AbandonOptions{Reason: "the agent is gone"}))(t)
 	got := map[string]string{}
 	for _, span := range sent(t, store, otelagui.TracesOptions{}) {
 		got[valueOf(span, "gen_ai.conversation.id")+": "+span.Name] = fmt.Sprintf("%s %q %q %q", valueOf(span, "pgagui.status"), span.Status.Code,

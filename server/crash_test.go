@@ -263,9 +263,7 @@ func TestKilledServersDatabaseAndAgents(t *testing.T) {
 				agent.start()
 				kills["agent"]++
 			default:
-				if err := errors.Join(database.Kill(), database.Restart(t.Context())); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, errors.Join(database.Kill(), database.Restart(t.Context())))
 				kills["database"]++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -18,9 +19,7 @@ func (p *process) storeRun(run pgagui.RunRef, events ...string) {
 	for _, event := range events {
 		list = append(list, json.RawMessage(event))
 	}
-	if _, err := p.store.Append(p.t.Context(), run, list, pgagui.AppendOptions{}); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Have(p.store.Append(p.t.Context(), run, list, pgagui.AppendOptions{}))(p.t)
 }
 
 func custom(name string) string {

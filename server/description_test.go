@@ -33,9 +33,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	}
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var input struct{ ThreadID, RunID string }
-		if err := json.NewDecoder(r.Body).Decode(&input); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, json.NewDecoder(r.Body).Decode(&input))
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = fmt.Fprintf(w, "data: %s\n\ndata: %s\n\n", started(input.ThreadID, input.RunID), finished(input.ThreadID, input.RunID))
 	}))

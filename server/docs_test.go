@@ -25,9 +25,7 @@ func TestTheRequestsOfTheDocs(t *testing.T) {
 	text := testfile.Read(t, page)
 	a := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ ThreadID, RunID string }
-		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, json.NewDecoder(r.Body).Decode(&in))
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range []string{started(in.ThreadID, in.RunID), start("a1"), content("a1", "Hello"), end("a1"), finished(in.ThreadID, in.RunID)} {
 			fmt.Fprintf(w, "data: %s\n\n", event)

@@ -311,9 +311,7 @@ func TestWhereAPushedEventGoes(t *testing.T) {
 		t.Errorf("a late event of a parent: %v", refused)
 	}
 	// A run that another writer cut off takes no more; what names no run gets one of its own.
-	if _, err := p.store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "two"}, pgagui.AbandonOptions{Reason: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.store.Abandon(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "two"}, pgagui.AbandonOptions{Reason: "test"}))(t)
 	p.json(409, "POST", sessions+"s/events", pushBody("CUSTOM", `{"runId":"two","name":"n","value":1}`))
 	if run := runOf(p.push("s", "CUSTOM", custom)); run == "two" {
 		t.Errorf("an event went to a run that was cut off")
@@ -848,9 +846,7 @@ func TestStreamsOfTheEventsAPIAreAborted(t *testing.T) {
 	other := serve(t, p.pool(), server.Options{})
 	shut := other.stream("GET", sessions+"s/events", "")
 	shut.want("RUN_STARTED")
-	if err := other.server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, other.server.Shutdown(t.Context()))
 	shut.wantAborted()
 }
 
@@ -867,9 +863,7 @@ func TestASlowReaderOfTheEventsAPI(t *testing.T) {
 	for n := range 60 {
 		large = append(large, json.RawMessage(fmt.Sprintf(`{"type":"CUSTOM","name":"%d","value":%q}`, n, text)))
 	}
-	if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "r"}, large, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "r"}, large, pgagui.AppendOptions{}))(t)
 	waitForStreams(t, registry, 0)
 	answer := must.Have(http.ReadResponse(bufio.NewReader(slow), nil))(t)
 	last, err := lastFrame(answer.Body)
@@ -905,9 +899,7 @@ func TestSessionsOfAllDoors(t *testing.T) {
 		},
 		"append": func(session string) {
 			for _, event := range append(append([]string{started(session, "run")}, conversation...), finished(session, "run")) {
-				if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: session, RunID: "run"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(p.store.Append(t.Context(), pgagui.RunRef{ThreadID: session, RunID: "run"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}))(t)
 			}
 		},
 		"post": func(session string) {
@@ -929,9 +921,7 @@ func TestSessionsOfAllDoors(t *testing.T) {
 		},
 		"sql": func(session string) {
 			events := "[" + strings.Join(append(append([]string{started(session, "run")}, conversation...), finished(session, "run")), ",") + "]"
-			if _, err := p.pool().Exec(t.Context(), `select agui.append($1, 'run', $2::json)`, session, events); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(p.pool().Exec(t.Context(), `select agui.append($1, 'run', $2::json)`, session, events))(t)
 		},
 	}
 	read := map[string]string{}

@@ -24,9 +24,7 @@ func TestFeed(t *testing.T) {
 	store := p.store
 	begin := func(thread string) {
 		events := []json.RawMessage{json.RawMessage(`{"type":"RUN_STARTED"}`)}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: "r"}, events, pgagui.AppendOptions{}))(t)
 	}
 	page := func(query string) (changes []pgagui.Change) {
 		answer := p.request("GET", "/feed"+query, "")
@@ -92,9 +90,7 @@ func TestFeed(t *testing.T) {
 	stream = p.stream("GET", "/feed?consumer=copy", "", "Accept", "text/event-stream", "Last-Event-ID", last)
 	for next().ThreadID != "e" { // others may come once more
 	}
-	if _, err := store.Erase(t.Context(), "a", pgagui.EraseOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Erase(t.Context(), "a", pgagui.EraseOptions{}))(t)
 	for change := next(); !change.IsErased; change = next() {
 	}
 	if want := fmt.Sprintf(`{"position":%q,"threadUid":%q,"isErased":true}`, stream.lastID, uids["a"]); frame != want {

@@ -130,9 +130,7 @@ func TestGRPC(t *testing.T) {
 	p := serve(t, testdb.Pool(t), server.Options{})
 	c := p.grpc()
 	early := c.watch("s", 0) // before the session exists
-	if _, err := early.stream.Header(); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(early.stream.Header())(t)
 	hello := c.pushMessage("s", "user", "Hello \x00 😀")
 	if hello.Id != "s:2" || hello.SessionId != "s" || hello.Seq != 2 || hello.EventType != "user" || hello.Payload != "Hello \x00 😀" || time.Since(hello.CreatedAt.AsTime()) > patience {
 		t.Errorf("the message is %v", hello)
@@ -279,9 +277,7 @@ func TestErrorsOfGRPC(t *testing.T) {
 	admin.watch("", 0).wantEnd(codes.InvalidArgument)
 	admin.watch("s", -1).wantEnd(codes.InvalidArgument)
 	first := reader.watch("s", 0)
-	if _, err := first.stream.Header(); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(first.stream.Header())(t)
 	reader.watch("s", 0).wantEnd(codes.ResourceExhausted)
 	// The sessions of another scope are others.
 	theirs := foreign.watch("s", 0)
@@ -300,12 +296,8 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 	w := c.watch("s", 0)
 	w.want("user", "Hello")
 	waiting := c.watch("none", 0)
-	if _, err := waiting.stream.Header(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Have(waiting.stream.Header())(t)
+	must.Report(t, p.server.Shutdown(t.Context()))
 	w.wantEnd(codes.Unavailable)
 	waiting.wantEnd(codes.Unavailable)
 
@@ -317,9 +309,7 @@ func TestDroppedStreamsAreUnavailable(t *testing.T) {
 	third := serve(t, p.pool(), server.Options{})
 	broken := third.grpc().watch("s", 0)
 	broken.want("user", "Hello")
-	if _, err := p.pool().Exec(t.Context(), `alter function agui.status(text, text, text) rename to status_before`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.pool().Exec(t.Context(), `alter function agui.status(text, text, text) rename to status_before`))(t)
 	if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "s", RunID: "r"},
 		[]json.RawMessage{json.RawMessage(started("s", "r")), json.RawMessage(finished("s", "r"))}, pgagui.AppendOptions{}); err != nil {
 		t.Fatal(err)

@@ -23,9 +23,7 @@ func (p *process) dial(request string) net.Conn {
 	p.t.Helper()
 	connection := must.Have(net.Dial("tcp", p.Listener.Addr().String()))(p.t)
 	p.t.Cleanup(func() { connection.Close() })
-	if _, err := io.WriteString(connection, request); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Have(io.WriteString(connection, request))(p.t)
 	return connection
 }
 

@@ -172,9 +172,7 @@ func TestARequestLeavesTheQueue(t *testing.T) {
 	patient.waitForQueue(0)
 	stays := patient.posted(t.Context(), input("t", "down", "u4 user Four"))
 	patient.waitForQueue(1)
-	if err := patient.server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, patient.server.Shutdown(t.Context()))
 	if status := <-stays; status != http.StatusServiceUnavailable {
 		t.Errorf("the shutdown answered with %d", status)
 	}

@@ -76,9 +76,7 @@ func TestRandomCallsOfTheDocument(t *testing.T) {
 			}
 		}
 	}
-	if _, err := p.pool().Exec(t.Context(), `call agui.project()`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.pool().Exec(t.Context(), `call agui.project()`))(t)
 
 	own := newCaller(t, handler, "all", rand.New(rand.NewPCG(seed, 0)))
 	for _, thread := range []string{"t1", "t2"} {

@@ -124,9 +124,7 @@ func TestReplicasOfNodes(t *testing.T) {
 	replicated.Resume(t)
 	opened.want("TEXT_MESSAGE_CONTENT")
 	wait.For(t, "the standby has seen the move", func() bool { return p.lastText(onA) == "one two" })
-	if _, err := moving.MoveThread(t.Context(), "", onA, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(moving.MoveThread(t.Context(), "", onA, "a"))(t)
 	mustStore(t, p.store, onA, end("m"), finished(onA, "run"))
 	opened.want("TEXT_MESSAGE_END", "RUN_FINISHED")
 	opened.rest()

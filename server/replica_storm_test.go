@@ -19,6 +19,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -276,13 +277,9 @@ func TestAReplicaInAStorm(t *testing.T) {
 	time.Sleep(400 * time.Millisecond)
 	replicated.Resume(t)
 	time.Sleep(300 * time.Millisecond)
-	if err := replicated.Standby.Kill(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, replicated.Standby.Kill())
 	s.renameUntil(waiting, "unavailable", 10)
-	if err := replicated.Standby.Restart(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, replicated.Standby.Restart(t.Context()))
 	for _, p := range s.readers {
 		p.waitForReplica()
 	}

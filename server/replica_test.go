@@ -341,9 +341,7 @@ func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withRep
 	}
 	p.json(404, "GET", "/threads/nowhere/events", "")
 	session := pgagui.SessionKey{ThreadID: "known", Key: "memory"}
-	if _, err := p.store.Sessions().Save(t.Context(), session, json.RawMessage(`{}`), pgagui.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.store.Sessions().Save(t.Context(), session, json.RawMessage(`{}`), pgagui.SaveOptions{}))(t)
 	ctx, reads := p.server.ForRead(t.Context())
 	if attached, err := reads.Attach(ctx, "new", pgagui.AttachOptions{}); err != nil || attached.RunID != "run" {
 		t.Errorf("attached to %+v, %v", attached, err)
@@ -362,9 +360,7 @@ func thePrimaryKnowsMore(t *testing.T, replicated *testdb.Replicated, p *withRep
 		t.Errorf("session state: %v", err)
 	}
 	second := pgagui.RunRef{ThreadID: "continued", RunID: "second"}
-	if _, err := p.store.Append(t.Context(), second, []json.RawMessage{json.RawMessage(started("continued", "second"))}, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(p.store.Append(t.Context(), second, []json.RawMessage{json.RawMessage(started("continued", "second"))}, pgagui.AppendOptions{}))(t)
 	continued := p.stream("GET", "/threads/continued/events", "") // the replica takes the first run for the head
 	for event := ""; !strings.Contains(event, "second"); {
 		if event = continued.event(); event == "" {

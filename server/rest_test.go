@@ -95,17 +95,13 @@ func TestThreadsAsResources(t *testing.T) {
 		t.Errorf("pages %v", all)
 	}
 	maintenance := p.store.Maintenance()
-	if _, err := maintenance.SetHold(t.Context(), "t1", "case 4711"); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(maintenance.SetHold(t.Context(), "t1", "case 4711"))(t)
 	if known := p.json(409, "DELETE", "/threads/t1", ""); known["sqlstate"] != "UI025" || !strings.Contains(fmt.Sprint(known["hint"]), "The operator of the store") {
 		t.Errorf("delete of a held thread: %v", known)
 	}
 	p.json(200, "GET", "/threads/t1", "")
 	// Its runs go on.
-	if _, err := maintenance.SetHold(t.Context(), "t2", "case 4711"); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(maintenance.SetHold(t.Context(), "t2", "case 4711"))(t)
 	p.json(200, "POST", "/threads/t2/runs/live/events", `{"events":[{"type":"RUN_STARTED"}]}`)
 	p.json(409, "DELETE", "/threads/t2", "")
 	if status, err := p.store.Status(t.Context(), pgagui.RunRef{ThreadID: "t2", RunID: "live"}); err != nil || !status.StopRequestedAt.IsZero() {

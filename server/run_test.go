@@ -664,9 +664,7 @@ func TestAnEndThatNothingFollowsIsStored(t *testing.T) {
 	p.waitForEnd("thread", "run-2")
 	first.send(`{"type":"CUSTOM","name":"too late","value":1}`)
 	close(first.answers)
-	if err := p.server.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, p.server.Shutdown(t.Context()))
 	if log := p.logOf("thread", "run-1"); len(log) != 7 {
 		t.Errorf("the log of the first run has %v", log)
 	}

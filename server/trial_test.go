@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pgagui/pgagui"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -23,9 +24,7 @@ func TestTrialTypeBringsAMessageThatAnEditLeavesOut(t *testing.T) {
 			json.RawMessage(`{"type":"TEXT_MESSAGE_END","messageId":"` + run.note + `"}`),
 			json.RawMessage(`{"type":"RUN_FINISHED","threadId":"t","runId":"` + run.id + `"}`),
 		}
-		if _, err := p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(p.store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, pgagui.AppendOptions{}))(t)
 	}
 	c := p.stream("POST", "/agent/test/run", input("t", "new", "u1 user x", "n1 assistant A note", "u3 user Other"))
 	a.called(t).finish("answer", "x")

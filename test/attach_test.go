@@ -464,7 +464,5 @@ func run(runID string, events []json.RawMessage) []json.RawMessage {
 
 func mustAppend(t *testing.T, store *pgagui.Store, thread, run string, events []json.RawMessage) {
 	t.Helper()
-	if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: thread, RunID: run}, events, pgagui.AppendOptions{}))(t)
 }

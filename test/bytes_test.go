@@ -13,6 +13,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/compaction/compactiontest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/recorded"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/jobs"
@@ -94,9 +95,7 @@ func TestCompactionKeepsTheBytes(t *testing.T) {
 			}
 			compactInGo := func() {
 				t.Helper()
-				if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 1}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(jobs.Compact(ctx, pool, jobs.CompactOptions{Workers: 1}))(t)
 			}
 
 			do(`call agui.compact()`)
@@ -160,9 +159,7 @@ func readRuns(t *testing.T, pool *pgxpool.Pool, all bool) map[string]string {
 		where answer is not null`, all)
 	read := map[string]string{}
 	var reader, answer string
-	if _, err := pgx.ForEachRow(rows, []any{&reader, &answer}, func() error { read[reader] = answer; return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(pgx.ForEachRow(rows, []any{&reader, &answer}, func() error { read[reader] = answer; return nil }))(t)
 	return read
 }
 
@@ -180,9 +177,7 @@ func TestBothReducersSpellAlike(t *testing.T) {
 			{"type":"TEXT_MESSAGE_CONTENT","messageId":"m\\","delta":"\u005c\ud83d"},
 			{"type":"RUN_FINISHED","outcome":{"type":"interrupt","interrupts":[%[1]s,{"x":%[1]s}]}}]`, value)
 		testdb.Exec(t, pool, `select agui.append($1, 'r', $2)`, thread, events)
-		if _, err := store.Restore(t.Context(), thread, pgagui.At{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Restore(t.Context(), thread, pgagui.At{}))(t)
 	}
 	inSQL := readers(t, pool)
 	compactInGo(t, pool)

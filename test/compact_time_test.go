@@ -32,9 +32,7 @@ func foldInPieces(t *testing.T, pool *pgxpool.Pool, batches int) {
 
 func compactInGo(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Compact(t.Context(), pool, jobs.CompactOptions{}))(t)
 }
 
 // If a fold runs out of time, the next call continues it, in pieces of one batch here. Readers get the same bytes all the time, and at the end

@@ -316,9 +316,7 @@ user {"content":""}
 		row := must.Have(json.Marshal(message))(t)
 		exported = append(exported, row)
 	}
-	if _, err := legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "copy", RunPrefix: "run-", Messages: exported}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(legacysession.Append(t.Context(), pool, legacysession.Session{ThreadID: "copy", RunPrefix: "run-", Messages: exported}))(t)
 	if got, _ := read("copy"); got != want {
 		t.Errorf("the copy has\n%swant\n%s", got, want)
 	}

@@ -599,9 +599,7 @@ func TestPagesFromTheEndCostWhatTheyShow(t *testing.T) {
 				json.RawMessage(fmt.Sprintf(`{"type":"TOOL_CALL_RESULT","toolCallId":"c%d","messageId":"r%d","content":%q}`, number, number, map[bool]string{true: "Error", false: "done"}[number%20 == 0])),
 				json.RawMessage(`{"type":"RUN_FINISHED"}`))
 			run := pgagui.RunRef{ThreadID: fmt.Sprint("t", runs), RunID: fmt.Sprint("r", number)}
-			if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{Input: json.RawMessage(input)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Append(t.Context(), run, events, pgagui.AppendOptions{Input: json.RawMessage(input)}))(t)
 		}
 	}
 	for _, job := range []string{`call agui.compact()`, `call agui.repack()`, `analyze`} {

@@ -308,9 +308,7 @@ func checkDisorderlyThread(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, 
 			logEnd = run.write(t, random, store, thread, logEnd)
 			switch random.IntN(6) {
 			case 0:
-				if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{RunningEvery: 1}); err != nil {
-					t.Fatal(err)
-				}
+				must.Have(jobs.Compact(ctx, pool, jobs.CompactOptions{RunningEvery: 1}))(t)
 			case 1:
 				testdb.Exec(t, pool, `call agui.compact()`)
 			case 2:
@@ -474,9 +472,7 @@ func TestAnAgentThatGoesOnAfterItsEnd(t *testing.T) {
 	checkRecording(t, store, recording, client)
 	compactInGo(t, pool)
 	checkRecording(t, store, recording, client)
-	if _, err := store.Maintenance().RebuildSnapshots(ctx, thread); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Maintenance().RebuildSnapshots(ctx, thread))(t)
 	checkRecording(t, store, recording, client)
 }
 
@@ -503,9 +499,7 @@ func TestHistoriesReadTheInputBesideTheEvents(t *testing.T) {
 			options.Input = json.RawMessage(try.input)
 		}
 		events := append(try.first, `{"type":"TEXT_MESSAGE_START","messageId":"t"}`, `{"type":"RUN_FINISHED"}`)
-		if _, err := store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(events...), options); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(ctx, pgagui.RunRef{ThreadID: thread, RunID: "r"}, rawEvents(events...), options))(t)
 	}
 	for _, query := range []string{
 		`select concat_ws(' ', seq, type, message_id, run_id, payload) from agui.session_messages($1)`,

@@ -274,9 +274,7 @@ func (c goldenCase) store(t *testing.T, pool *pgxpool.Pool, number int) (threadI
 	}
 	threadID = fmt.Sprint("runs-", number)
 	for _, run := range c.runs(t) {
-		if _, err := pgagui.New(pool, nil).Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: run.RunID}, run.Events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(pgagui.New(pool, nil).Append(context.Background(), pgagui.RunRef{ThreadID: threadID, RunID: run.RunID}, run.Events, pgagui.AppendOptions{}))(t)
 	}
 	return threadID
 }

@@ -348,9 +348,7 @@ func TestHistoryBesideWriters(t *testing.T) {
 			}
 		})
 	}
-	if err := writing.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, writing.Wait())
 	close(written)
 	must.Do(t, reading.Wait())
 	log := eventsOf(t, pool, "t")

@@ -494,9 +494,7 @@ func TestLastErrorsAreThoseOfTheLog(t *testing.T) {
 		// A run in progress, and one that was stopped.
 		appendJSON := func(run, parent string, events ...string) {
 			raw := rawEvents(events...)
-			if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: run}, raw, pgagui.AppendOptions{ParentRunID: parent, Parallel: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: threadID, RunID: run}, raw, pgagui.AppendOptions{ParentRunID: parent, Parallel: true}))(t)
 		}
 		appendJSON("stopped", runs[3], `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED","outcome":{"type":"cancelled"},"result":{"reason":"enough"}}`)
 		appendJSON("running", runs[4], `{"type":"RUN_STARTED"}`, `{"type":"TOOL_CALL_START","toolCallId":"now","toolCallName":"h"}`, `{"type":"TOOL_CALL_END","toolCallId":"now"}`,

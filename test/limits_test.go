@@ -67,9 +67,7 @@ func TestLimitsAreTheSameInSQLAndGo(t *testing.T) {
 		got := map[string]int64{}
 		var name string
 		var value int64
-		if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error { got[name] = value; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(pgx.ForEachRow(rows, []any{&name, &value}, func() error { got[name] = value; return nil }))(t)
 		if !maps.Equal(got, want) {
 			t.Errorf("%s are %v in SQL and %v in Go", where, got, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgagui/pgagui/compaction"
 	"github.com/pgagui/pgagui/internal/memory"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -55,9 +56,7 @@ func BenchmarkFold(b *testing.B) {
 			for b.Loop() {
 				fold := compaction.New()
 				for _, batch := range batches {
-					if _, err := fold.ApplyBatch(batch); err != nil {
-						b.Fatal(err)
-					}
+					must.Have(fold.ApplyBatch(batch))(b)
 				}
 			}
 			b.ReportMetric(float64(size*b.N)/b.Elapsed().Seconds(), "events/s")
@@ -102,9 +101,7 @@ func bytesAllocated(t *testing.T, batches []json.RawMessage) uint64 {
 	runtime.ReadMemStats(&before)
 	fold := compaction.New()
 	for _, batch := range batches {
-		if _, err := fold.ApplyBatch(batch); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(fold.ApplyBatch(batch))(t)
 	}
 	for _, message := range fold.Messages() {
 		message.JSON()

@@ -439,9 +439,7 @@ func TestManyWritersOfManyThreads(t *testing.T) {
 	for thread := range threads {
 		begin = append(begin, appendCall{thread: new(fmt.Sprint("t", thread)), run: new("root"), events: new(`[{"type":"RUN_STARTED"},{"type":"RUN_FINISHED"}]`)})
 	}
-	if _, err := appendMany(pool, begin, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(appendMany(pool, begin, ""))(t)
 	sent := make([][threads]int, writers)
 	var waitGroup sync.WaitGroup
 	for writer := range writers {
@@ -550,9 +548,7 @@ func TestAppendManyNeedNotWait(t *testing.T) {
 	call := func(thread, events string) appendCall {
 		return appendCall{thread: &thread, run: new("r"), events: &events}
 	}
-	if _, err := appendMany(pool, []appendCall{call("a", `[{"type":"RUN_STARTED"}]`), call("b", `[{"type":"RUN_STARTED"}]`)}, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(appendMany(pool, []appendCall{call("a", `[{"type":"RUN_STARTED"}]`), call("b", `[{"type":"RUN_STARTED"}]`)}, ""))(t)
 	other := begin(t, pool, pgx.ReadCommitted)
 	testdb.Exec(t, other, `select agui.append('a', 'r', '[{"type":"CUSTOM"}]')`)
 	calls := []appendCall{

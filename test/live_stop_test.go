@@ -49,7 +49,5 @@ func TestAStopRequestBesideTheEndsOfRuns(t *testing.T) {
 	}
 	finish("a")
 	must.Do(t, writer.Commit(ctx))
-	if err := <-asked; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-asked)
 }

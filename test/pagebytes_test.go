@@ -28,9 +28,7 @@ func TestPagesOfBytes(t *testing.T) {
 		}
 		events = append(events, fmt.Appendf(nil, `{"type":"CUSTOM","name":"n","value":%q}`, strings.Repeat("v", 300*i)))
 	}
-	if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), run, events, pgagui.AppendOptions{}))(t)
 	check := func(what string, sizes []int, pageBytes int) {
 		t.Helper()
 		size := 0

@@ -37,9 +37,7 @@ func TestRecordings(t *testing.T) {
 	compactions := map[string]func(t *testing.T, pool *pgxpool.Pool){
 		"raw log": func(*testing.T, *pgxpool.Pool) {},
 		"compacted in Go": func(t *testing.T, pool *pgxpool.Pool) {
-			if _, err := jobs.Compact(context.Background(), pool, jobs.CompactOptions{Workers: 2}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.Compact(context.Background(), pool, jobs.CompactOptions{Workers: 2}))(t)
 		},
 		"compacted in SQL": func(t *testing.T, pool *pgxpool.Pool) {
 			testdb.Exec(t, pool, `call agui.compact()`)

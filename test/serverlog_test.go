@@ -45,9 +45,7 @@ func TestRefusedCallsPutNoPayloadIntoTheServersLog(t *testing.T) {
 	}})
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, server.Stop())
 	})
 	address := server.URL("postgres")
 	must.Do(t, schema.Up(t.Context(), address))

@@ -143,9 +143,7 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 		"history": `{ "messages": [], "$type": "ChatHistory", "score": 1.0 }`,
 		"other":   `{"$type":"Unknown","a":"\u0000\ud83d","a":1e400}`,
 	} {
-		if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(document), pgagui.SaveOptions{RunID: "r1"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: key}, json.RawMessage(document), pgagui.SaveOptions{RunID: "r1"}))(t)
 	}
 	registry := session.NewRegistry()
 	session.Register(registry, "ChatHistory", func(_ context.Context, history *chatHistory) (*messageStore, error) {
@@ -164,9 +162,7 @@ func TestAWholeSessionGoesThroughBehaviours(t *testing.T) {
 	if document, err = whole.MarshalJSON(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Sessions().SaveAll(ctx, document); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Sessions().SaveAll(ctx, document))(t)
 	for _, want := range []pgagui.SessionState{
 		{Key: "history", RunID: "r2", Version: 2, JSON: json.RawMessage(`{ "messages": ["hi"], "$type": "ChatHistory", "score": 1.0 }`)},
 		{Key: "other", RunID: "r1", Version: 1, JSON: json.RawMessage(`{"$type":"Unknown","a":"\u0000\ud83d","a":1e400}`)},
@@ -248,9 +244,7 @@ func TestSessionStateReachesNoClient(t *testing.T) {
 	} {
 		mustAppend(t, store, "t", "r1", []json.RawMessage{json.RawMessage(line)})
 	}
-	if _, err := store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "snapshot"}, document, pgagui.SaveOptions{RunID: "r1"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Sessions().Save(ctx, pgagui.SessionKey{ThreadID: "t", Key: "snapshot"}, document, pgagui.SaveOptions{RunID: "r1"}))(t)
 	stored, err := store.Sessions().Load(ctx, pgagui.SessionKey{ThreadID: "t", Key: "snapshot"}, pgagui.LoadOptions{RunID: "r1"})
 	if err != nil || string(stored.JSON) != string(document) {
 		t.Errorf("stored %s, error %v", stored.JSON, err)

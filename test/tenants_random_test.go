@@ -442,9 +442,7 @@ func TestGeneratedStreamsUnderRowSecurity(t *testing.T) {
 	testdb.Exec(t, asTenant, `call agui.compact()`)
 	compacted("the tenant", total)
 	testdb.Exec(t, owner, `delete from agui.snapshot; delete from agui.message_version; update agui.run set log_bytes = null`)
-	if _, err := jobs.Compact(t.Context(), asOperator, jobs.CompactOptions{Workers: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Compact(t.Context(), asOperator, jobs.CompactOptions{Workers: 1}))(t)
 	compacted("an operator, in Go", 2*total)
 	for _, problem := range testdb.List[string](t, asOperator, `select problem from agui.thread cross join lateral agui.verify(thread_id, scope) where problem ~ 'snapshot'`) { // the logs break rules that agui.append keeps
 		t.Error(problem)

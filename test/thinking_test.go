@@ -64,9 +64,7 @@ func TestThinkingHasOneID(t *testing.T) {
 	check("at the end", restored(restore), want("xxx", "xx"))
 	check("before", restored(`select agui.restore('t', null, 4)`), want("x"))
 
-	if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(jobs.Compact(t.Context(), pool, jobs.CompactOptions{}))(t)
 	check("from the snapshot of the jobs", restored(restore), want("xxx", "xx"))
 	if found := testdb.Ask[string](t, pool, `select coalesce(string_agg(problem, ', '), '') from agui.verify('t') where problem not like 'the run goes on after%'`); found != "" {
 		t.Error(found)

@@ -42,9 +42,7 @@ func TestTrialTypeIsKnownToAllThatReadsTheLog(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	run := pgagui.RunRef{ThreadID: "t", RunID: "run"}
-	if _, err := store.Append(ctx, run, trialRun, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(ctx, run, trialRun, pgagui.AppendOptions{}))(t)
 
 	want := `{"id":"note","role":"system","content":"A note","metadata":{"k":1}}`
 	restored, err := store.Restore(ctx, "t", pgagui.At{})
@@ -83,9 +81,7 @@ func TestTrialTypeIsKnownToAllThatReadsTheLog(t *testing.T) {
 	if !strings.Contains(replay, `"type":"TEXT_MESSAGE_START","messageId":"note","role":"system"`) {
 		t.Errorf("a replay does not reopen the note: %s", replay)
 	}
-	if _, err := store.Abandon(ctx, run, pgagui.AbandonOptions{Reason: "trial"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Abandon(ctx, run, pgagui.AbandonOptions{Reason: "trial"}))(t)
 	var ends int
 	query := `select count(*) from agui.events('t') where type = 'TEXT_MESSAGE_END' and payload ->> 'messageId' in ('note', 'answer')`
 	if err := pool.QueryRow(ctx, query).Scan(&ends); err != nil || ends != 2 {

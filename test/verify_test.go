@@ -998,9 +998,7 @@ func TestVerifyFindsNothingInHealthyThreads(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(kind)))
 			appendAsRuns(t, store, fmt.Sprint(kindsOfStreams[kind].name, " ", seed), compactiontest.Stream(seed, kindsOfStreams[kind].options), random)
 		}
-		if _, err := jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 10, RunningEvery: 3}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(jobs.Compact(ctx, pool, jobs.CompactOptions{MaxRuns: 10, RunningEvery: 3}))(t)
 		testdb.Exec(t, pool, `call agui.compact(10)`)
 		testdb.Exec(t, pool, `call agui.repack(10, older_than => '0')`)
 	}

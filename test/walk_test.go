@@ -72,9 +72,7 @@ func shortRuns(t *testing.T, runs int) *pgxpool.Pool {
 	for number := range runs {
 		run := fmt.Sprint("r", number)
 		events := []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"type":"RUN_STARTED","runId":%q}`, run)), json.RawMessage(`{"type":"RUN_FINISHED"}`)}
-		if _, err := pgagui.New(pool, nil).Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(pgagui.New(pool, nil).Append(ctx, pgagui.RunRef{ThreadID: "t", RunID: run}, events, pgagui.AppendOptions{}))(t)
 	}
 	return pool
 }

@@ -174,9 +174,7 @@ func TestMomentsAreWhatRestoreGives(t *testing.T) {
 			for _, run := range runs {
 				checkRun(t, pool, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID})
 			}
-			if _, err := jobs.Compact(t.Context(), pool, jobs.CompactOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Have(jobs.Compact(t.Context(), pool, jobs.CompactOptions{}))(t)
 			for _, run := range runs {
 				checkRun(t, pool, store, pgagui.RunRef{ThreadID: run.ThreadID, RunID: run.RunID})
 			}
@@ -225,9 +223,7 @@ func TestMomentsOfGeneratedStreams(t *testing.T) {
 
 func finish(t *testing.T, store *pgagui.Store, run pgagui.RunRef, after int64) {
 	t.Helper()
-	if _, err := store.Append(t.Context(), run, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{AfterSeq: &after}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), run, []json.RawMessage{json.RawMessage(`{"type":"RUN_FINISHED"}`)}, pgagui.AppendOptions{AfterSeq: &after}))(t)
 }
 
 // longRun is a run of 2 + 3 n events, with a message and a patch of the state every three.
@@ -247,16 +243,12 @@ func TestAStepFoldsFewEvents(t *testing.T) {
 	store := pgagui.New(testdb.Pool(t), nil)
 	run := pgagui.RunRef{ThreadID: "t", RunID: "long"}
 	events := longRun(1000)
-	if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), run, events, pgagui.AppendOptions{}))(t)
 	cache := timeline.NewCache(0)
 	line := must.Have(cache.Open(t.Context(), store, run))(t)
 	folds := func(seq int) int {
 		before := line.Folded()
-		if _, err := line.At(t.Context(), int64(seq)); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(line.At(t.Context(), int64(seq)))(t)
 		return line.Folded() - before
 	}
 	if n := folds(len(events)); n != len(events) {
@@ -289,17 +281,13 @@ func TestACacheIsBounded(t *testing.T) {
 	pool := testdb.Pool(t)
 	store := pgagui.New(pool, nil)
 	for number := range 5 {
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}, longRun(300), pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}, longRun(300), pgagui.AppendOptions{}))(t)
 	}
 	whole := timeline.NewCache(0)
 	var lines []*timeline.Timeline
 	for number := range 5 {
 		line := must.Have(whole.Open(t.Context(), store, pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint("r", number)}))(t)
-		if _, err := line.At(t.Context(), line.Run().LastSeq); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(line.At(t.Context(), line.Run().LastSeq))(t)
 		lines = append(lines, line)
 	}
 	all, n := whole.Used()
@@ -362,18 +350,12 @@ func TestATimelineGoesOn(t *testing.T) {
 	if moment, err := line.At(t.Context(), 2); err != nil || !slices.Equal(moment.StatePaths, []string{"/given"}) {
 		t.Errorf("where the input counts from: %+v, error %v", moment, err)
 	}
-	if _, err := store.Erase(t.Context(), "t", pgagui.EraseOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Maintenance().LiftErasure(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Erase(t.Context(), "t", pgagui.EraseOptions{}))(t)
+	must.Have(store.Maintenance().LiftErasure(t.Context(), "t"))(t)
 	if _, err := cache.Open(t.Context(), store, run); !errors.Is(err, pgagui.ErrUnknownThread) {
 		t.Errorf("an erased thread: %v", err)
 	}
-	if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(store.Append(t.Context(), run, events, pgagui.AppendOptions{}))(t)
 	other := must.Have(cache.Open(t.Context(), store, run))(t)
 	if moment, err := other.At(t.Context(), 1); err != nil || moment.Event.Type != "RUN_STARTED" || len(moment.Messages) != 0 {
 		t.Errorf("another run of the same name: %+v, error %v", moment, err)

@@ -89,9 +89,7 @@ func TestJobsAreDoneWhenTheyAreDue(t *testing.T) {
 	default:
 	}
 	close(release)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-ended)
 	for _, line := range [][2]string{{"job failed", "failing"}, {"job done", "slow"}, {"job scheduled", "idle"}, {"worker stopped", ""}} {
 		if !log.has(t, line[0], line[1]) {
 			t.Errorf("no line %q", line)
@@ -144,9 +142,7 @@ func TestPanicsAreLogged(t *testing.T) {
 	}()
 	<-third
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-ended)
 	if !log.has(t, "job failed", "panicking") || !log.has(t, "panic", "panicking") {
 		t.Error(log.text.String())
 	}

@@ -25,9 +25,7 @@ func start(t *testing.T) *Process {
 	}
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, p.Close())
 	})
 	return p
 }

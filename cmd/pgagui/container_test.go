@@ -125,9 +125,7 @@ func usersOf(t *testing.T, address string) (users []string) {
 	t.Helper()
 	_, port, _ := strings.Cut(address, ":")
 	var number int
-	if _, err := fmt.Sscan(port, &number); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(fmt.Sscan(port, &number))(t)
 	const listening = "0A"
 	for line := range strings.Lines(clitest.ReadFile(t, "/proc/net/tcp")) {
 		if fields := strings.Fields(line); strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", number)) && fields[3] == listening {

@@ -25,9 +25,7 @@ func outcomeAgent(t *testing.T, begun chan<- struct{}) string {
 	t.Helper()
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var input struct{ ThreadID, RunID string }
-		if err := json.NewDecoder(r.Body).Decode(&input); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, json.NewDecoder(r.Body).Decode(&input))
 		w.Header().Set("Content-Type", "text/event-stream")
 		send := func(event string) {
 			_, _ = io.WriteString(w, "data: "+event+"\n\n")

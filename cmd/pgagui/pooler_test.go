@@ -111,9 +111,7 @@ func TestServeAndWorkerThroughAPooler(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	s.Terminate(t)
 	if code := s.End(t); code != cli.ExitOK {
 		t.Errorf("serve: exit code %d: %s", code, s.Log)

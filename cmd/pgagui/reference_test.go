@@ -10,6 +10,7 @@ import (
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/root"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testfile"
 )
 
@@ -49,9 +50,7 @@ func TestCommandReference(t *testing.T) {
 		if command.IsAdditionalHelpTopicCommand() && command.Name() != "exit-codes" { // they are above
 			var help strings.Builder
 			command.SetOut(&help)
-			if err := command.Help(); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, command.Help())
 			fmt.Fprintf(&page, "\n## pgagui help %s\n\n```\n%s\n```\n", command.Name(), strings.TrimSpace(help.String()))
 		}
 		if command.IsAdditionalHelpTopicCommand() || !command.IsAvailableCommand() || command.Name() == "completion" {

@@ -297,9 +297,7 @@ func TestHeldTrafficArrivesLater(t *testing.T) {
 	answered := insertWhileHeld(t, proxy, connection, 1)
 	wantNumbers(t, beside)
 	proxy.Release()
-	if err := <-answered; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-answered)
 	wantNumbers(t, beside, 1)
 }
 

@@ -11,6 +11,14 @@ func Do(t testing.TB, err error) {
 	}
 }
 
+// Report lets the test fail with an error that is not nil, and continue.
+func Report(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Have returns the value of a call, or ends the test with its error: must.Have(os.ReadFile(name))(t).
 func Have[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {

@@ -55,9 +55,7 @@ func TestThreadsThroughThePooler(t *testing.T) {
 	for writer := range writers {
 		group.Go(func() error { return converse(t, store, fmt.Sprint("thread-", writer), tokens) })
 	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 }
 
 // converse appends a run token by token, and reads it back.

@@ -1,10 +1,12 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
+)
 
 func TestReleasedMigrationsAreAsTheyWere(t *testing.T) {
 	t.Parallel()
-	if err := check("../../sql"); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, check("../../sql"))
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
+
+	"github.com/pgagui/pgagui/internal/must"
 )
 
 func TestLocalOnly(t *testing.T) {
@@ -48,9 +50,7 @@ func TestLocalOnly(t *testing.T) {
 
 func TestCheckLoopback(t *testing.T) {
 	for _, address := range []string{"localhost:80", "127.0.0.1:0", "127.8.9.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"} {
-		if err := CheckLoopback(address); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, CheckLoopback(address))
 	}
 	for _, address := range []string{"", ":80", "0.0.0.0:80", "[::]:80", "example.com:80", "10.0.0.1:80", "127.0.0.1", "::1:80:", "[::ffff:10.0.0.1]:80"} {
 		if err := CheckLoopback(address); err == nil {

@@ -59,9 +59,7 @@ func TestSharesOfMemory(t *testing.T) {
 			t.Errorf("%d bytes of %d identities at the end", b.Used(), len(b.byOwner))
 		}
 		// What is larger than everything comes in alone.
-		if err := first.Wait(t.Context(), 500*mib); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, first.Wait(t.Context(), 500*mib))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := other.Wait(ctx, mib); !errors.Is(err, context.DeadlineExceeded) {
@@ -80,9 +78,7 @@ func TestMemoryNeverStalls(t *testing.T) {
 			group.Go(func() {
 				h := holdingOf(b, string(rune('a'+rand.IntN(5))))
 				defer h.Release()
-				if err := errors.Join(h.Wait(t.Context(), rand.IntN(64*mib)), h.Copy(t.Context())); err != nil {
-					t.Error(err)
-				}
+				must.Report(t, errors.Join(h.Wait(t.Context(), rand.IntN(64*mib)), h.Copy(t.Context())))
 				if used := b.Used(); used > 256*mib {
 					t.Errorf("%d bytes", used)
 				}

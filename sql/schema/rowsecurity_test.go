@@ -84,9 +84,7 @@ func TestRowSecurityGivesWayToALongTransaction(t *testing.T) {
 		testdb.Exec(t, pool, `set statement_timeout = '10s'; select agui.append('t', 'r', '[{"type":"CUSTOM"}]')`)
 	}
 	must.Do(t, tx.Rollback(t.Context()))
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-done)
 	if all, on := protectedTables(t, pool); on != all {
 		t.Errorf("it is on for %d of %d tables", on, all)
 	}

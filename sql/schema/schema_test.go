@@ -99,9 +99,7 @@ func TestProcessesThatMigrateAtOnceTakeTurns(t *testing.T) {
 	var processes sync.WaitGroup
 	for range 6 {
 		processes.Go(func() {
-			if err := schema.Up(t.Context(), address); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, schema.Up(t.Context(), address))
 		})
 	}
 	processes.Wait()
@@ -149,9 +147,7 @@ func TestMigrationGivesWayToALongTransaction(t *testing.T) {
 		}
 	}
 	must.Do(t, reader.Rollback(t.Context()))
-	if err := <-removed; err != nil {
-		t.Error(err)
-	}
+	must.Report(t, <-removed)
 }
 
 func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
@@ -172,9 +168,7 @@ func TestMigrationThatFailsLeavesNothingDirty(t *testing.T) {
 		t.Errorf("got %+v, %v", state, err)
 	}
 	testdb.Exec(t, pool, `drop table agui.message_version`)
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, schema.Up(t.Context(), address))
 }
 
 func TestDatabaseMustBeUTF8(t *testing.T) {

@@ -59,9 +59,7 @@ func TestAnotherBuildIsRecognisedAndCanBeRemoved(t *testing.T) {
 	if schemaExists(t, pool) {
 		t.Error("Down left the schema agui")
 	}
-	if err := schema.Up(t.Context(), address); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, schema.Up(t.Context(), address))
 }
 
 // The builds before there was a record had objects with the same names and no word about what they are.

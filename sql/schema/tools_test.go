@@ -58,9 +58,7 @@ func golangMigrate(t *testing.T, folder, address, scheme, parameters string) *mi
 	parsed.RawQuery = query.Encode()
 	engine := must.Have(migrate.New("file://"+folder, parsed.String()))(t)
 	t.Cleanup(func() {
-		if err := errors.Join(engine.Close()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(engine.Close()))
 	})
 	return engine
 }
@@ -305,9 +303,7 @@ func TestUpGoesOnFromADirtyVersionTable(t *testing.T) {
 			}
 			up(t, address)
 			expectVersion(t, engine, schema.Latest())
-			if err := schema.Check(t.Context(), pool); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, schema.Check(t.Context(), pool))
 		})
 	}
 }
@@ -456,9 +452,7 @@ func TestAllWaysOfInstallingGiveTheSame(t *testing.T) {
 			if got := testdb.Ask[int](t, pool, `select count(*) from agui.events('kept')`); got != 1 {
 				t.Errorf("%d events are left, of 1", got)
 			}
-			if err := install.down(t, address+"&options=-cagui.allow_removal%3Don"); err != nil {
-				t.Error(err)
-			}
+			must.Report(t, install.down(t, address+"&options=-cagui.allow_removal%3Don"))
 			if got := objects(t, pool); got != "" {
 				t.Errorf("left behind:\n%s", got)
 			}
@@ -535,9 +529,7 @@ func ownChain(t *testing.T, address string, files fs.FS, parameters string) *mig
 	}
 	engine := must.Have(migrate.NewWithSourceInstance("iofs", source, parsed.String()))(t)
 	t.Cleanup(func() {
-		if err := errors.Join(engine.Close()); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, errors.Join(engine.Close()))
 	})
 	return engine
 }
@@ -566,9 +558,7 @@ func gooseProvider(t *testing.T, address string, files fs.FS) *goose.Provider {
 	db := must.Have(sql.Open("pgx/v5", address))(t)
 	provider := must.Have(goose.NewProvider(goose.DialectPostgres, db, files))(t)
 	t.Cleanup(func() {
-		if err := provider.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, provider.Close())
 	})
 	return provider
 }

@@ -446,9 +446,7 @@ func (p *fieldPlay) compareFolds() {
 			p.comparePrefixes(run.ID)
 		}
 	}
-	if _, err := jobs.Compact(p.t.Context(), p.pool, jobs.CompactOptions{}); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Have(jobs.Compact(p.t.Context(), p.pool, jobs.CompactOptions{}))(p.t)
 	for i, run := range lineage {
 		if after := p.at(run.ID, 0); !reflect.DeepEqual(after, before[i]) {
 			p.fault("compaction changed the meaning of run %s to\n%.3000s\nfrom\n%.3000s", run.ID, after, before[i])

@@ -34,9 +34,7 @@ func TestFrameworks(t *testing.T) {
 			s.here, s.there = serve(t, pool, agents), serve(t, pool, agents)
 			s.onEachVersion(t, func(s *scenario) {
 				s.playAgent(func(text string) {
-					if _, err := s.ask("agents.release", map[string]any{"text": text}); err != nil {
-						s.t.Fatal(err)
-					}
+					must.Have(s.ask("agents.release", map[string]any{"text": text}))(s.t)
 				})
 			})
 		})

@@ -59,9 +59,7 @@ func (s *scenario) appendAll(runID string, events []any) {
 		text := must.Have(json.Marshal(event))(s.t)
 		list = append(list, text)
 	}
-	if _, err := s.here.store.Append(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: runID}, list, pgagui.AppendOptions{}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Have(s.here.store.Append(s.t.Context(), pgagui.RunRef{ThreadID: s.thread, RunID: runID}, list, pgagui.AppendOptions{}))(s.t)
 }
 
 // getEvents is a client that connects with GET /threads/{thread}/events.

@@ -185,9 +185,7 @@ func (r *round) startServer() {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {
-		if err := r.server.Stop(); err != nil {
-			r.t.Error(err)
-		}
+		must.Report(r.t, r.server.Stop())
 	})
 	r.url = r.server.URL("postgres")
 	must.Do(r.t, schema.Up(r.t.Context(), r.url))

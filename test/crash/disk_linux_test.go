@@ -28,9 +28,7 @@ func newDisk(t testing.TB) *disk {
 		return nil
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(folder, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, syscall.Unmount(folder, syscall.MNT_DETACH))
 	})
 	return &disk{folder}
 }

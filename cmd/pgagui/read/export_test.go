@@ -133,9 +133,7 @@ func TestCompactedExportOfARunBehindAFailedOne(t *testing.T) {
 	} {
 		var list []json.RawMessage
 		must.Do(t, json.Unmarshal([]byte(events), &list))
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint(i)}, list, pgagui.AppendOptions{AfterSeq: new(int64)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: fmt.Sprint(i)}, list, pgagui.AppendOptions{AfterSeq: new(int64)}))(t)
 	}
 	for _, shape := range []string{"stream", "snapshot"} {
 		fold := compaction.New()

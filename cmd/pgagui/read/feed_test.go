@@ -87,9 +87,7 @@ func TestFeedOfEvents(t *testing.T) {
 		t.Errorf("from the beginning: %d of 5 events", len(printed))
 	}
 	commands.Must("feed", "consumers", "rm", "copy")
-	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.append('lines', 'r', e'[{"type":\n"RUN_STARTED"}]')`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.append('lines', 'r', e'[{"type":\n"RUN_STARTED"}]')`))(t)
 	if text := commands.MustFail(cli.ExitUsage, feed...); !strings.Contains(text, `event 1 of thread "lines" (run "r") contains a line end, so it does not fit on one line: use --null`) {
 		t.Errorf("an event with a line end: %s", text)
 	}

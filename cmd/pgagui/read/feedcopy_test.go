@@ -78,9 +78,7 @@ func (c *feedCopy) isRight(pool *pgxpool.Pool) bool {
 	rows := must.Have(pool.Query(c.t.Context(), `select thread_uid::text, seq, payload::text from agui.event join agui.thread using (scope, thread_id)`))(c.t)
 	var uid, payload string
 	var seq int64
-	if _, err := pgx.ForEachRow(rows, []any{&uid, &seq, &payload}, func() error { stored[keyOf(uid, seq)] = payload; return nil }); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Have(pgx.ForEachRow(rows, []any{&uid, &seq, &payload}, func() error { stored[keyOf(uid, seq)] = payload; return nil }))(c.t)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Equal(stored, c.events)

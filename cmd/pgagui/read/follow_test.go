@@ -63,9 +63,7 @@ func appending(t *testing.T, commands clitest.CommandLine) func(runID string, ev
 		for _, event := range events {
 			raw = append(raw, json.RawMessage(event))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, raw, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, raw, pgagui.AppendOptions{}))(t)
 	}
 }
 

@@ -104,9 +104,7 @@ func TestHistoryEscapesWhatActsOnATerminal(t *testing.T) {
 	for _, event := range []string{
 		`{"type":"RUN_STARTED"}`, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"red \u001b[31m\u0007\u202e"}`, `{"type":"\u001b]0;x\u0007"}`, spread,
 	} {
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r\x1b[2J"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: "r\x1b[2J"}, []json.RawMessage{json.RawMessage(event)}, pgagui.AppendOptions{}))(t)
 	}
 	table := commands.Must("events", "--page", "t")
 	if strings.ContainsAny(table, "\x1b\x07\u202e\t") || !strings.Contains(table, `red \x1b[31m\a\u202e`) || strings.Count(table, "\n") != 5 {

@@ -78,9 +78,7 @@ func TestServeOverACluster(t *testing.T) {
 	for i := range all {
 		all[i] = i
 	}
-	if _, err := moving.Move(t.Context(), all, "b", cluster.MoveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(moving.Move(t.Context(), all, "b", cluster.MoveOptions{}))(t)
 	for n := range threads {
 		if status, text := request("POST", "/agent/assistant/run", clitest.RunInput(fmt.Sprint("t", n), "r2", "Again")); status != http.StatusOK || !strings.Contains(text, "RUN_FINISHED") {
 			t.Errorf("thread %d after the move: %d %s", n, status, text)

@@ -39,9 +39,7 @@ func devData(t *testing.T) string {
 	}
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, os.RemoveAll(folder))
 	})
 	return folder
 }
@@ -379,7 +377,5 @@ func TestDevAsJSON(t *testing.T) {
 		t.Errorf("%+v, %v", guide, err)
 	}
 	must.Do(t, command.Process.Signal(syscall.SIGTERM))
-	if err := command.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, command.Wait())
 }

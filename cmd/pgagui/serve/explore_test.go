@@ -116,9 +116,7 @@ func printedLink(t *testing.T, command *exec.Cmd) (link string, end func()) {
 	return lines.Text(), func() {
 		t.Helper()
 		must.Do(t, command.Process.Signal(os.Interrupt))
-		if err := command.Wait(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, command.Wait())
 	}
 }
 

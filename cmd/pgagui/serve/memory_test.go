@@ -77,9 +77,7 @@ func TestMemoryOfALargeHistory(t *testing.T) {
 		if i == 99 {
 			events = append(events, json.RawMessage(`{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`))
 		}
-		if _, err := store.Append(t.Context(), run, events, pgagui.AppendOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), run, events, pgagui.AppendOptions{}))(t)
 		events = nil
 	}
 	testdb.Exec(t, pool, "call agui.compact()")

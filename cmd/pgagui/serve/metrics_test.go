@@ -106,9 +106,7 @@ func (s scraped) metricsPage(rules string) string {
 func TestMetricsAreThoseOfTheDocsDashboardsAndAlerts(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
-	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.move_consumer('copy', null)`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `select agui.move_consumer('copy', null)`))(t)
 	s, token := serveAll(commands)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	if answer, text := s.Request(client, token, "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {

@@ -319,9 +319,7 @@ func TestServeWithTokensUntilSIGTERM(t *testing.T) {
 	request.Header.Set("Authorization", "Bearer "+token)
 	answer := must.Have(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
-	if _, err := io.ReadFull(answer.Body, make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(io.ReadFull(answer.Body, make([]byte, 1000)))(t)
 	s.Terminate(t)
 	if _, err := io.Copy(io.Discard, answer.Body); err == nil {
 		t.Error("the stream ended cleanly inside of its run")
@@ -454,17 +452,13 @@ func concurrentStreams(t *testing.T, url string) uint32 {
 	connection := must.Have(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
 	defer connection.Close()
 	// The preface of a client, and its SETTINGS without an entry.
-	if _, err := io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(io.WriteString(connection, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"))(t)
 	head := make([]byte, 9)
 	if _, err := io.ReadFull(connection, head); err != nil || head[3] != 4 {
 		t.Fatalf("the first frame of the server begins with %v, %v", head, err)
 	}
 	settings := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
-	if _, err := io.ReadFull(connection, settings); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(io.ReadFull(connection, settings))(t)
 	for entry := range slices.Chunk(settings, 6) {
 		if binary.BigEndian.Uint16(entry) == 3 {
 			return binary.BigEndian.Uint32(entry[2:])
@@ -540,9 +534,7 @@ func TestServeTracesFromRequestToCommit(t *testing.T) {
 	request.Header.Set("Traceparent", "00-"+traceID+"-"+parent+"-01")
 	answer := must.Have(http.DefaultClient.Do(request))(t)
 	defer answer.Body.Close()
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(io.Copy(io.Discard, answer.Body))(t)
 	stop()
 	must.Do(t, <-ended)
 	spans := map[string]tracetest.SpanStub{}
@@ -600,9 +592,7 @@ func TestReadinessIsCached(t *testing.T) {
 	commands := clitest.NewCommandLine(t)
 	pool := must.Have(cli.OpenPool(t.Context(), commands.DatabaseURL, 1))(t)
 	ready := &readiness{pool: pool}
-	if err := ready.check(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, ready.check(t.Context()))
 	pool.Close()
 	if err := ready.check(t.Context()); err != nil {
 		t.Errorf("within the interval: %v", err)

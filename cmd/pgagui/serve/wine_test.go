@@ -57,9 +57,7 @@ func TestDevOnWindows(t *testing.T) {
 	}
 	must.Do(t, err)
 	t.Cleanup(func() {
-		if err := folder.Release(); err != nil {
-			t.Error(err)
-		}
+		must.Report(t, folder.Release())
 	})
 	program := filepath.Join(folder.Path(), "pgagui.exe")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..")

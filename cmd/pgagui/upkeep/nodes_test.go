@@ -78,9 +78,7 @@ func (n *threeNodes) count(node, query string) (count int) {
 
 func (n *threeNodes) exec(node, statement string) {
 	n.T.Helper()
-	if _, err := n.pools[node].Pool.Exec(n.T.Context(), statement); err != nil {
-		n.T.Fatal(err)
-	}
+	must.Have(n.pools[node].Pool.Exec(n.T.Context(), statement))(n.T)
 }
 
 // expect runs a command, and compares its code and what it prints, as one line, in the order of the parts.

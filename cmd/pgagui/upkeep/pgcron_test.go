@@ -179,9 +179,7 @@ func TestUpkeepSideBySide(t *testing.T) {
 			return nil
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Error(err)
-	}
+	must.Report(t, group.Wait())
 	worker.Terminate(t)
 	if code := worker.End(t); code != cli.ExitOK || strings.Contains(worker.Log, "job failed") {
 		t.Errorf("the worker ended with exit code %d:\n%s", code, worker.Log)

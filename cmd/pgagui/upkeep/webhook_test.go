@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 	"github.com/pgagui/pgagui/jobs"
@@ -86,9 +87,7 @@ func TestWebhooksAreAddedTestedAndSent(t *testing.T) {
 	}
 	expect("the new secret of webhook other, which is not shown again: whsec_", "webhook", "rotate", "other", "--keep-old", "0s")
 	expect("this database now also sends the requests of 0 webhooks", "webhook", "take-over")
-	if _, err := testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `update agui.webhook set sends_from = '1/1' where name = 'other'`); err != nil {
-		t.Fatal(err)
-	}
+	must.Have(testdb.Connect(t, commands.DatabaseURL).Exec(t.Context(), `update agui.webhook set sends_from = '1/1' where name = 'other'`))(t)
 	expect(`"acme" all of another database 0 0`, "webhook", "ls")
 	expect("this database now also sends the requests of 1 webhook", "webhook", "take-over", "other")
 	expect("webhook other is disabled", "webhook", "set", "other", "--enabled=false")

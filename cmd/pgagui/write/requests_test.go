@@ -125,9 +125,7 @@ func TestExportAndImportWithRequests(t *testing.T) {
 		for _, line := range lines {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, events, options); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: runID}, events, options))(t)
 	}
 	input := func(text string) pgagui.AppendOptions { return pgagui.AppendOptions{Input: json.RawMessage(text)} }
 	plain := func(runID string) []string { return clitest.Answer("t", runID, 1) }
@@ -206,9 +204,7 @@ func TestCompactedExportOfAnInputBehindOpenChunks(t *testing.T) {
 		for _, line := range run.lines {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, options); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run.id}, events, options))(t)
 	}
 	meaning := func(arguments ...string) string {
 		_, text, _ := strings.Cut(commands.Must(append([]string{"show", "t", "--document"}, arguments...)...), `"status"`) // seqs differ
@@ -260,9 +256,7 @@ func TestExportWarnsAboutEventsOfUnknownRuns(t *testing.T) {
 		for _, line := range lines[1:] {
 			events = append(events, json.RawMessage(line))
 		}
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: lines[0]}, events, pgagui.AppendOptions{AfterSeq: new(int64(0))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: lines[0]}, events, pgagui.AppendOptions{AfterSeq: new(int64(0))}))(t)
 	}
 	const want = `import would assign some events of run "r2" of thread "t" to another run: export the run alone (--run, --lineage=false) and import it with --thread and --run` + "\n"
 	if result := commands.Run("events", "t"); result.Messages != want {

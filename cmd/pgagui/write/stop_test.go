@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
+	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 )
 
@@ -22,9 +23,7 @@ func TestStopRequestsThatRunsStop(t *testing.T) {
 	store := pgagui.New(testdb.Connect(t, commands.DatabaseURL), nil)
 	for _, run := range []string{"a", "b", "c"} {
 		event := json.RawMessage(clitest.StartedFrom("t", run, "r3"))
-		if _, err := store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{event}, pgagui.AppendOptions{Parallel: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Have(store.Append(t.Context(), pgagui.RunRef{ThreadID: "t", RunID: run}, []json.RawMessage{event}, pgagui.AppendOptions{Parallel: true}))(t)
 	}
 	if text := commands.Must("stop", "t", "--run", "b", "--reason", "out of\nbudget"); text != "requested a stop of 1 run\n" {
 		t.Errorf("one run: %q", text)
