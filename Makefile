@@ -36,11 +36,12 @@ PACKAGES ?= ./test . work
 EXCEPT ?=
 tested = $(if $(EXCEPT),$(filter-out $(shell go list $(EXCEPT)),$(shell go list $(PACKAGES))),$(PACKAGES))
 
-# How packages are tested, with flags. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI has it, tests
-# once more what failed, if that is few tests, and says what that was: each is a fault to repair.
-test_packages = go test -parallel 4 $(2) $(1)
+# How packages are tested, with flags of go test, and with flags of the tests, which go test takes only behind the packages: it passes
+# over the names of packages that follow a flag of a test. Many tests wait, so more than one for each core run at a time. RERUN=1, as CI
+# has it, tests once more what failed, if that is few tests, and says what that was: each is a fault to repair.
+test_packages = go test -parallel 4 $(2) $(1) $(if $(3),-args $(3))
 ifdef RERUN
-test_packages = $$($(TOOL) -n gotestsum) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --packages='$(1)' -- -parallel 4 $(2)
+test_packages = $$($(TOOL) -n gotestsum) --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-run-root-test --packages='$(1)' -- -parallel 4 $(2) $(if $(3),-args $(3))
 endif
 
 # The PostgreSQL server of these tests keeps the memory that it frees, which takes a quarter less CPU: new memory costs much in virtual
@@ -106,10 +107,13 @@ publish-packages: packages ## Publish the tarballs of make packages; PUBLISH add
 .PHONY: test-costly
 test-costly: oracle-client bench-peers clients $(if $(shell command -v python3),server/testdata/description/venv/installed) ## The tests that make test leaves out, because they take minutes: memory, work, crashes, the pages of docs, the benchmark, a new event type, Store and server over a cluster
 	$(WITH_SERVER) $(call test_packages,$(COSTLY_PACKAGES),-vet=off -timeout 20m -run $(COSTLY) $(ARGS))
-	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -cluster $(ARGS))
+	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -skip $(AT_THE_DOOR) $(ARGS),-cluster)
 
 COSTLY_PACKAGES := ./cluster ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept ./test/modules ./test/clients ./test/crash
 COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|StartGoThrough|ClientFromOpenAPI|WhatAnImporter|TheDescription|WhoeverIsKilled"
+
+# What the server does before it calls the Store, or after that has answered, does not depend on where threads are.
+AT_THE_DOOR := "ASlowReader|SlowReadersOf|SlowWritersOf|ASlowWatcher|MemoryOf|MemoryIs|ABody|Compressed|Limits|Token|Malformed|Wrong|Bounded|TooMany|Headers|SomeNetworks|NowhereElse|HalfClosed|ClosesIdle|WithoutEnd|AnswerOpen|AgentsDoWrong|PanicFails|TestReplica$$|FailoverToTheReplica"
 
 # How long make test-long goes on with fresh seeds at least, and how large what costs much is.
 SECONDS_LONG ?= 600
