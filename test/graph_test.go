@@ -355,6 +355,68 @@ func TestGraphCheckpointsStoreEachElementOnce(t *testing.T) {
 	}
 }
 
+// An array that is stored as the beginning of another version and what follows is the same as if it were stored whole.
+func TestGraphCheckpointsAppend(t *testing.T) {
+	t.Parallel()
+	pool := testdb.Pool(t)
+	put := func(version, kind, value string) error {
+		_, err := pool.Exec(t.Context(), `select agui.put_checkpoint('t', $1, json_build_object('channel_versions', json_build_object('list', $1::text)), channels => '{list}',
+			versions => array[$1::text], types => array[$2::text], channel_values => ('[' || $3::text || ']')::json)`, version, kind, value)
+		return err
+	}
+	random := rand.New(rand.NewPCG(1, 0))
+	var lists [][]string
+	for n := range 60 {
+		var list []string
+		kind, value := "json", ""
+		if n > 0 {
+			base := random.IntN(n)
+			keep := random.IntN(len(lists[base]) + 1)
+			var added []string
+			for range 1 + random.IntN(3) {
+				added = append(added, fmt.Sprintf(`{"n":%d,"text":"%s"}`, random.IntN(30), strings.Repeat("x", 300)))
+			}
+			list = append(slices.Clone(lists[base][:keep]), added...)
+			kind, value = "append", fmt.Sprintf(`{"version":"%d","keep":%d,"values":[%s]}`, base, keep, strings.Join(added, ","))
+		} else {
+			list = []string{`{"n":0,"text":"` + strings.Repeat("x", 300) + `"}`}
+			value = "[" + list[0] + "]"
+		}
+		lists = append(lists, list)
+		if err := put(fmt.Sprint(n), kind, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, list := range lists {
+		got := testdb.Ask[string](t, pool, `select body::text from agui.checkpoint_contents('t', $1, '') where kind = 'value'`, fmt.Sprint(n))
+		if want := "[" + strings.Join(list, ",") + "]"; got != want {
+			t.Fatalf("version %d is %.200s, want %.200s", n, got, want)
+		}
+	}
+	if problems := testdb.List[string](t, pool, `select problem from agui.verify('t')`); len(problems) > 0 {
+		t.Errorf("damage: %s", problems)
+	}
+	if err := put("plain", "json", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{
+		`{"version":"none","keep":0,"values":[1]}`:  "UI019",
+		`{"version":"plain","keep":0,"values":[1]}`: "UI019",
+		`{"version":"0","keep":2,"values":[1]}`:     "UI008",
+		`{"version":"0","keep":0,"values":[]}`:      "UI008",
+		`{"version":"0","keep":-1,"values":[1]}`:    "UI008",
+		`{"version":"0","keep":1,"values":[1, 2]}`:  "UI008",
+		`{"version":0,"keep":1,"values":[1]}`:       "UI008",
+		`{"version":"0","keep":1}`:                  "UI008",
+		`{"version":"0","keep":null,"values":[1]}`:  "UI008",
+		`[]`: "UI008",
+	} {
+		if err := put("refused", "append", value); testdb.State(err) != want {
+			t.Errorf("%s: error %v, want %s", value, err, want)
+		}
+	}
+}
+
 // Tasks of a step, and steps of several subgraphs, run in parallel.
 func TestGraphCheckpointsOfParallelTasks(t *testing.T) {
 	t.Parallel()

@@ -257,6 +257,59 @@ def metadata(step: int) -> Any:
     return {"step": step, "even": step % 2 == 0}
 
 
+def grown(saver, thread, items, version, parent=None):
+    checkpoint = empty_checkpoint() | {"v": 4}
+    checkpoint["channel_values"], checkpoint["channel_versions"] = {"l": items}, {"l": version}
+    config = parent or at(thread)
+    return saver.put(config, checkpoint, metadata(0), {"l": version})
+
+
+def listed(saver, config):
+    found = saver.get_tuple(config)
+    assert found is not None
+    return found.checkpoint["channel_values"]["l"]
+
+
+def test_a_list_that_grows_brings_its_new_elements_alone(address):
+    items = [f"{n} " + "x" * 300 for n in range(40)]
+    with Store(address) as store:
+        saver, sent = PgaguiSaver(store), list[int]()
+        rows = store._database.rows
+
+        def counted(text, values, *rest):
+            sent.append(len(values.get("values") or ""))
+            return rows(text, values, *rest)
+
+        store._database.rows = counted  # type: ignore[method-assign]
+        first = grown(saver, "t", items[:30], 1.5)
+        second = grown(saver, "t", items, 2.25, first)
+        changed = [*items[:20], "other " * 100, *items[21:]]
+        third = grown(saver, "t", changed, 3.75, second)
+        shorter = grown(saver, "t", items[:3], 4.5, second)
+        assert sent[0] > 12_000 and sent[1] < 4_500 and sent[2] < 9_500 and sent[3] < 100
+        wanted = [(first, items[:30]), (second, items), (third, changed), (shorter, items[:3])]
+        for config, value in wanted:
+            assert listed(saver, config) == value
+        # Another saver has read the list, and continues from it.
+        other = PgaguiSaver(store)
+        assert listed(other, second) == items
+        sent.clear()
+        fourth = grown(other, "t", [*items, "y" * 300], 5.5, second)
+        assert sent[0] < 600
+        assert listed(other, fourth) == [*items, "y" * 300]
+        # What it would append to was removed meanwhile.
+        other.delete_thread("t")
+        last = grown(other, "t", items, 6.5)
+        assert listed(saver, last) == items
+        # A version that is there already stays, and nothing is appended to it.
+        grown(saver, "u", items[:5], 1)
+        again = grown(saver, "u", items[5:10], 1)
+        more = grown(saver, "u", items[5:11], 2, again)
+        assert listed(saver, again) == items[:5]
+        assert listed(saver, more) == items[5:11]
+    verified(address, "t", "u")
+
+
 def test_lists_have_pages(address):
     with Store(address) as store:
         saver, config = PgaguiSaver(store), at("t")

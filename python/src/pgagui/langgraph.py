@@ -9,7 +9,9 @@ import asyncio
 import builtins
 import json
 import random
+from array import array
 from base64 import b64decode, b64encode
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -30,13 +32,14 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from ._database import Rows
 from ._error import Error
-from .errors import InvalidArgument, UnknownRun, UnknownThread
+from .errors import InvalidArgument, UnknownCheckpoint, UnknownRun, UnknownThread
 from .store import AsyncStore, Store
 
 PAGE_ROWS = 50  # checkpoints that one statement reads
 LEAST_BYTES = 128  # of an element on average: a part takes about 130 bytes beside its body
 MSGPACK = "msgpack"
 SHARED = f'["{MSGPACK}:'  # how a list begins whose elements are stored once
+MAX_LISTS = 256  # of which a saver notes what the database has
 
 
 class Call(NamedTuple):
@@ -44,6 +47,16 @@ class Call(NamedTuple):
 
     text: str
     values: dict[str, Any]
+
+
+class Known(NamedTuple):
+    """A version of a list, with a hash of each element."""
+
+    version: str
+    digests: array[int]
+
+
+Channel = tuple[str, str, str]  # thread, namespace and name
 
 
 class PgaguiSaver(BaseCheckpointSaver[Any]):
@@ -66,6 +79,7 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         super().__init__(serde=serde)
         self._store = store
+        self._lists = _Lists()
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -121,7 +135,14 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores a checkpoint with what has changed. One with the same id is replaced."""
-        self._rows(self._put(config, checkpoint, metadata, new_versions))
+        call, lists = self._put(config, checkpoint, metadata, new_versions)
+        try:
+            self._rows(call)
+        except UnknownCheckpoint:  # a list to append to was removed
+            self._lists.forget(lists)
+            call, lists = self._put(config, checkpoint, metadata, new_versions)
+            self._rows(call)
+        self._lists.note(lists)
         return _config(*_place(config)[:2], checkpoint["id"])
 
     async def aput(
@@ -132,7 +153,14 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores a checkpoint with what has changed. One with the same id is replaced."""
-        await self._arows(self._put(config, checkpoint, metadata, new_versions))
+        call, lists = self._put(config, checkpoint, metadata, new_versions)
+        try:
+            await self._arows(call)
+        except UnknownCheckpoint:  # a list to append to was removed
+            self._lists.forget(lists)
+            call, lists = self._put(config, checkpoint, metadata, new_versions)
+            await self._arows(call)
+        self._lists.note(lists)
         return _config(*_place(config)[:2], checkpoint["id"])
 
     def put_writes(
@@ -264,15 +292,25 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-    ) -> Call:
+    ) -> tuple[Call, dict[Channel, Known]]:
         thread_id, namespace, parent_id = _place(config)
         values = checkpoint["channel_values"]
         document = {name: value for name, value in checkpoint.items() if name != "channel_values"}
         noted = get_serializable_checkpoint_metadata(config, metadata)
         changed = [channel for channel in new_versions if channel in values]
-        types, contents = self._encode_all([values[channel] for channel in changed])
+        lists: dict[Channel, Known] = {}
+        encoded = []
+        for channel in changed:
+            version = _text_of(new_versions[channel])
+            place = thread_id, namespace, channel
+            if parts := self._parts(values[channel]):
+                encoded.append(self._lists.encode(place, parts))
+                lists[place] = _known(version, parts)
+            else:
+                encoded.append(self._encode(values[channel]))
+        types, contents = _array(encoded)
         run_id: object = noted.get("run_id")
-        return Call(
+        call = Call(
             "select agui.put_checkpoint(%(thread)s, %(id)s, %(document)s::json,"
             " %(metadata)s::json, %(parent)s, %(channels)s::text[], %(versions)s::text[],"
             " %(types)s::text[], %(values)s::json, %(run)s, %(namespace)s, %(scope)s)",
@@ -290,6 +328,8 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
                 "namespace": namespace,
             },
         )
+        # In a transaction of the caller a call that fails cannot be repeated.
+        return call, lists if self._store._database.has_pool else {}
 
     def _put_writes(
         self,
@@ -304,7 +344,7 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
                 "put_writes: configurable has no checkpoint_id",
                 hint="Name the checkpoint that the task continued from.",
             )
-        types, contents = self._encode_all([value for _, value in writes])
+        types, contents = _array([self._encode(value) for _, value in writes])
         return Call(
             "select agui.put_checkpoint_writes(%(thread)s, %(id)s, %(task)s, %(channels)s::text[],"
             " %(types)s::text[], %(values)s::json, %(places)s::int[], %(path)s, %(namespace)s,"
@@ -322,32 +362,36 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
             },
         )
 
-    def _encode_all(self, values: Sequence[Any]) -> tuple[builtins.list[str], str]:
-        """Returns the types of values, and a JSON array of them."""
-        encoded = [self._encode(value) for value in values]
-        return [kind for kind, _ in encoded], f"[{','.join(text for _, text in encoded)}]"
-
     def _encode(self, value: Any) -> tuple[str, str]:
-        # The encoding of a list in msgpack is that of its elements, behind their number.
-        if type(value) is list and type(self.serde) is JsonPlusSerializer:
-            parts = [self.serde.dumps_typed(element) for element in value]
-            if (
-                all(kind == MSGPACK for kind, _ in parts)
-                and sum(len(part) for _, part in parts) >= LEAST_BYTES * len(parts) > 0
-            ):
-                texts = (f'"{MSGPACK}:{b64encode(part).decode()}"' for _, part in parts)
-                return "json", f"[{','.join(texts)}]"
+        """Returns the type and the JSON of a value."""
+        if parts := self._parts(value):
+            return "json", _shared(parts)
         kind, data = self.serde.dumps_typed(value)
         if kind == "json":
             return kind, data.decode()
         return kind, f'"{b64encode(data).decode()}"'
 
-    def _decode(self, row: dict[str, Any]) -> Any:
+    def _parts(self, value: Any) -> builtins.list[bytes]:
+        """Returns the elements of a list, in msgpack, if they are to be stored each for itself.
+
+        The encoding of a list in msgpack is that of its elements, behind their number.
+        """
+        if type(value) is not list or type(self.serde) is not JsonPlusSerializer:
+            return []
+        parts = [self.serde.dumps_typed(element) for element in value]
+        if not all(kind == MSGPACK for kind, _ in parts):
+            return []
+        data = [part for _, part in parts]
+        return data if sum(map(len, data)) >= LEAST_BYTES * len(data) else []
+
+    def _decode(self, row: dict[str, Any], place: tuple[str, str] | None = None) -> Any:
         kind, text = row["type"], row["body"]
         if kind != "json":
             return self.serde.loads_typed((kind, row["bytes"]))
         if text.startswith(SHARED):
             parts = [b64decode(part[len(MSGPACK) + 1 :]) for part in json.loads(text)]
+            if place is not None:
+                self._lists.note({(*place, row["channel"]): _known(row["version"], parts)})
             data = b"\xdd" + len(parts).to_bytes(4, "big") + b"".join(parts)
             return self.serde.loads_typed((MSGPACK, data))
         return self.serde.loads_typed((kind, text.encode()))
@@ -363,7 +407,7 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         writes: builtins.list[tuple[str, str, Any]] = []
         for row in rows[2:]:
             if row["kind"] == "value":
-                values[row["channel"]] = self._decode(row)
+                values[row["channel"]] = self._decode(row, place)
             else:
                 writes.append((row["task_id"], row["channel"], self._decode(row)))
         checkpoint: Any = json.loads(document["body"]) | {"channel_values": values}
@@ -385,6 +429,45 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
             else:
                 found["writes"].append((row["task_id"], row["channel"], self._decode(row)))
         return history
+
+
+class _Lists:
+    """What the database has of lists that grow: then a put brings their new elements alone.
+
+    Only versions with a random fraction are noted: under a version that is there already the
+    database may have another list.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Channel, Known] = OrderedDict()
+
+    def note(self, lists: Mapping[Channel, Known]) -> None:
+        """Notes versions that the database has."""
+        for channel, known in lists.items():
+            if "." in known.version:
+                self._known.pop(channel, None)
+                self._known[channel] = known
+        while len(self._known) > MAX_LISTS:
+            self._known.popitem(last=False)
+
+    def forget(self, lists: Mapping[Channel, Known]) -> None:
+        """Forgets what it knows of channels."""
+        for channel in lists:
+            self._known.pop(channel, None)
+
+    def encode(self, channel: Channel, parts: list[bytes]) -> tuple[str, str]:
+        """Returns the type and the JSON of a list, with only those elements that are not known."""
+        known = self._known.get(channel)
+        keep = 0
+        if known is not None:
+            for part, digest in zip(parts, known.digests, strict=False):
+                if hash(part) != digest:
+                    break
+                keep += 1
+        if known is None or not keep:
+            return "json", _shared(parts)
+        added = _shared(parts[keep:])
+        return "append", f'{{"version":{json.dumps(known.version)},"keep":{keep},"values":{added}}}'
 
 
 class _Pages:
@@ -426,11 +509,25 @@ class _Pages:
             self._left -= found
 
 
+def _known(version: str, parts: list[bytes]) -> Known:
+    return Known(version, array("q", map(hash, parts)))
+
+
+def _shared(parts: list[bytes]) -> str:
+    texts = (f'"{MSGPACK}:{b64encode(part).decode()}"' for part in parts)
+    return f"[{','.join(texts)}]"
+
+
+def _array(encoded: list[tuple[str, str]]) -> tuple[list[str], str]:
+    """Returns the types of values, and a JSON array of them."""
+    return [kind for kind, _ in encoded], f"[{','.join(text for _, text in encoded)}]"
+
+
 def _contents(**values: Any) -> Call:
     return Call(
         "select thread_id, namespace, checkpoint_id, parent_id, cursor, kind, task_id, channel,"
-        " type, body::text, bytes from agui.checkpoint_contents(%(thread)s, %(id)s, %(namespace)s,"
-        " %(before)s, %(filter)s::json, %(rows)s, %(cursor)s, %(scope)s)",
+        " version, type, body::text, bytes from agui.checkpoint_contents(%(thread)s, %(id)s,"
+        " %(namespace)s, %(before)s, %(filter)s::json, %(rows)s, %(cursor)s, %(scope)s)",
         values,
     )
 

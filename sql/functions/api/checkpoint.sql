@@ -608,8 +608,10 @@ comment on function agui.put_checkpoint is
     'in the thread. document is the checkpoint without its values; its member channel_versions says '
     'which version of each channel belongs to it. channels, versions, types and channel_values bring '
     'the values of the channels that have changed: a value of the type json is JSON, byte for byte; of '
-    'any other type it is a string of base64. A version that is stored already stays as it is. Arrays '
-    'of 256 bytes or more share their equal elements. parent_id may name a checkpoint that is '
+    'any other type it is a string of base64. Arrays of 256 bytes or more share their equal elements. The '
+    'type append is for an array that begins like another version of its channel that has such elements: '
+    '{"version": "…", "keep": n, "values": […]} are its first n elements, and more. A version that is '
+    'stored already stays as it is. parent_id may name a checkpoint that is '
     'not stored. A checkpoint gets its number when it is first named: by this function, by a child or by '
     'a write. So its number may be smaller than that of a checkpoint stored earlier. run_id names the run of the log that the graph is working on, whether it has begun or '
     'not. If the checkpoint exists, document, metadata, parent and run are replaced. A parent_id '
@@ -617,7 +619,7 @@ comment on function agui.put_checkpoint is
     'The thread does not need to have runs. '
     'Errors: UI007 the checkpoint is from agui.save_checkpoint, UI008 '
     'invalid arguments, UI011 a limit is exceeded, UI012 another thread has the same key, UI014 the '
-    'thread was erased, 22023 invalid base64.';
+    'thread was erased, UI019 no such version to append to, 22023 invalid base64.';
 
 -- role: writer
 create or replace function agui.put_checkpoint_writes(
@@ -701,8 +703,8 @@ comment on function agui.put_checkpoint_writes is
     'call names more than once. Readers get the writes of a checkpoint in the order (task_path, '
     'task_id, place). '
     'Errors: UI007 the checkpoint is from agui.save_checkpoint, UI008 invalid arguments, UI011 a limit '
-    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, 22023 invalid '
-    'base64.';
+    'is exceeded, UI012 another thread has the same key, UI014 the thread was erased, UI019 no such version '
+    'to append to, 22023 invalid base64.';
 
 -- role: writer
 create or replace function agui.remove_checkpoints(thread_id text, scope text default '')

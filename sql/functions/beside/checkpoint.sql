@@ -551,6 +551,7 @@ declare
     least_bytes constant int := 256;
     bodies json[];
     stored agui_internal.channel_content;
+    is_append boolean;
 begin
     if json_typeof(contents) is distinct from 'array' then
         raise exception using
@@ -590,7 +591,8 @@ begin
     loop
         stored.part_nos := null;
         stored.bytes := null;
-        if stored.type <> 'json' then
+        is_append := stored.type = 'append';
+        if not is_append and stored.type <> 'json' then
             if json_typeof(stored.body) <> 'string' then
                 raise exception using
                     errcode = 'UI008',
@@ -603,7 +605,10 @@ begin
             continue;
         end if;
         stored.type := null;
-        if octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
+        if is_append then
+            stored.part_nos := agui_internal.appended_parts(thread_key, stored.channel_no, stored.body, format('%s: channel "%s"', subject, left(channels[stored.ordinality], 200)));
+            stored.body := null;
+        elsif octet_length(stored.body::text) >= least_bytes and json_typeof(stored.body) = 'array' then
             stored.part_nos := agui_internal.store_parts(thread_key, stored.channel_no, stored.body);
             if stored.part_nos is not null then
                 stored.body := null;
@@ -617,7 +622,71 @@ $$;
 comment on function agui_internal.store_contents is
     'Converts the values of a call to the form in which they are stored. Creates missing channels, and '
     'stores the elements of arrays that are not stored yet. UI008: invalid arguments; UI011: too large '
-    'or too deep; 22023: no base64.';
+    'or too deep; UI019: unknown version; 22023: no base64.';
+
+create or replace function agui_internal.appended_parts(thread_key uuid, channel_no int, appended json, subject text)
+returns int4range[]
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    base  int4range[];
+    added int4range[] := '{}';
+    kept  int4range[] := '{}';
+    rest  bigint;  -- elements to keep
+    run   int4range;
+begin
+    if json_typeof(appended) <> 'object' or json_typeof(appended -> 'version') is distinct from 'string'
+        or (appended -> 'keep')::text !~ '^[0-9]{1,9}$' is not false or json_typeof(appended -> 'values') is distinct from 'array'
+    then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: what is appended must be {"version": "…", "keep": n, "values": […]}', subject);
+    end if;
+    base := (
+        select value.part_nos
+        from agui.channel_value as value
+        where value.thread_key = appended_parts.thread_key and value.channel_no = appended_parts.channel_no and value.version = appended ->> 'version'
+    );
+    if base is null then
+        raise exception using
+            errcode = 'UI019',
+            message = format('%s: there is no version "%s" to append to', subject, left(appended ->> 'version', 200)),
+            hint = 'Store the whole value.';
+    end if;
+    if json_array_length(appended -> 'values') > 0 then
+        added := agui_internal.store_parts(thread_key, channel_no, appended -> 'values');
+        if added is null then
+            raise exception using
+                errcode = 'UI008',
+                message = format('%s: elements to append must have no white space between them', subject);
+        end if;
+    end if;
+    rest := (appended -> 'keep')::text::bigint;
+    foreach run in array base loop
+        exit when rest <= 0;
+        run := int4range(lower(run), least(upper(run), lower(run) + rest)::int);
+        kept := kept || run;
+        rest := rest - (upper(run) - lower(run));
+    end loop;
+    if rest > 0 or kept || added = '{}' then
+        raise exception using
+            errcode = 'UI008',
+            message = format('%s: version "%s" has fewer elements than are kept, or no element is left', subject, left(appended ->> 'version', 200));
+    end if;
+    -- A list that grows by one element at a time is one range.
+    if upper(kept[cardinality(kept)]) = lower(added[1]) then
+        kept[cardinality(kept)] := int4range(lower(kept[cardinality(kept)]), upper(added[1]));
+        added := added[2:];
+    end if;
+    return kept || added;
+end
+$$;
+
+comment on function agui_internal.appended_parts is
+    'The numbers of the parts of an array that begins like a version of its channel: the first elements '
+    'of it, and others, which are stored. UI008: invalid; UI019: unknown version.';
 
 create or replace function agui_internal.ensure_channels(thread_key uuid, namespace text, names text[])
 returns void
