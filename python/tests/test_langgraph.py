@@ -25,7 +25,7 @@ from langgraph.types import Command, interrupt
 from pgagui import AsyncStore, Error, Store, errors
 from pgagui.langgraph import PgaguiSaver
 
-from .conftest import finished, run_input, started
+from .conftest import finished, pool_of_asyncpg, run_input, started
 from .survives import survives
 
 
@@ -41,17 +41,19 @@ def verified(address, *threads):
             assert found == []
 
 
-@pytest.mark.parametrize("kind", [AsyncStore, Store])
-async def test_the_suite_of_langgraph_for_checkpointers(address, kind):
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg without asyncio", "asyncpg"])
+async def test_the_suite_of_langgraph_for_checkpointers(address, driver):
     @checkpointer_test(name="pgagui")
     async def saver():
-        # A scope for each, because lists without a thread show all threads.
-        store = kind(address, scope=str(uuid.uuid4()))
-        if kind is Store:
-            with store:
+        scope = str(uuid.uuid4())  # of each saver: lists without a thread show all threads
+        if driver == "psycopg":
+            async with AsyncStore(address, scope=scope) as store:
                 yield PgaguiSaver(store)
+        elif driver == "asyncpg":
+            async with pool_of_asyncpg(address) as pool:
+                yield PgaguiSaver(AsyncStore(pool, scope=scope))
         else:
-            async with store:
+            with Store(address, scope=scope) as store:
                 yield PgaguiSaver(store)
 
     report = await validate(saver)

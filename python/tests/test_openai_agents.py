@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from openai.types.responses import (
 from pgagui import AsyncStore, errors
 from pgagui.openai_agents import PgaguiSession
 
+from .conftest import pool_of_asyncpg
 from .survives import survives
 
 agents.set_tracing_disabled(True)
@@ -195,9 +197,14 @@ async def test_a_killed_process_leaves_what_it_had_saved(address, tmp_path):
         assert kinds == [None, "function_call", "function_call_output"]
 
 
-async def test_a_session_is_that_of_the_framework_whatever_is_called(address):
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_a_session_is_that_of_the_framework_whatever_is_called(address, driver):
     chosen = random.Random(1)
-    async with AsyncStore(address) as store:
+    async with AsyncExitStack() as stack:
+        source: Any = address
+        if driver == "asyncpg":
+            source = await stack.enter_async_context(pool_of_asyncpg(address))
+        store = await stack.enter_async_context(AsyncStore(source))
         ours, theirs = PgaguiSession("t", store), SQLiteSession("t")
         for n in range(150):
             if chosen.random() < 0.1:
