@@ -50,6 +50,12 @@ def is_answer(members: Mapping[str, Any]) -> bool:
     return asks or bool(members.get("resume"))
 
 
+def json_text(value: Any) -> str:
+    """Returns the JSON of what a framework keeps, with escapes for what UTF-8 does not have."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace").decode()
+
+
 def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
     try:
         if isinstance(value, (bytes, bytearray)):

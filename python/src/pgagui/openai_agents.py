@@ -5,7 +5,6 @@ pip install "pgagui[openai-agents]"
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from agents import Agent, RunState, SessionSettings, TResponseInputItem
 from agents.memory.session_settings import resolve_session_limit
 
 from ._database import Rows
+from ._events import json_text
 from .store import AsyncStore
 
 # Of the checkpoint that the items are writes of, in the words of agui.put_checkpoint.
@@ -81,7 +81,7 @@ class PgaguiSession:
         """
         await self._store._value(
             "save_session_state", thread_id=self.session_id, key=RUN_STATE,
-            document=_text(None if state is None else state.to_json(**how)), overwrite=True,
+            document=json_text(None if state is None else state.to_json(**how)), overwrite=True,
         )  # fmt: skip
 
     async def load_run_state(
@@ -124,15 +124,9 @@ class PgaguiSession:
                 "call": call,
                 "channels": ["items"] * len(items),
                 "types": ["json"] * len(items),
-                "items": _text(items),
+                "items": json_text(items),
                 "places": list(places),
                 "scope": self._store.scope,
             },
             self._store.scope,
         )
-
-
-def _text(value: Any) -> str:
-    """Returns JSON, with escapes for what UTF-8 does not have."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="backslashreplace").decode()
