@@ -374,7 +374,7 @@ func TestGraphCheckpointsAppend(t *testing.T) {
 			keep := random.IntN(len(lists[base]) + 1)
 			var added []string
 			for range 1 + random.IntN(3) {
-				added = append(added, fmt.Sprintf(`{"n":%d,"text":"%s"}`, random.IntN(30), strings.Repeat("x", 300)))
+				added = append(added, fmt.Sprintf(`{"n":%d,"text":"%s \u0000 \ud83d \\"}`, random.IntN(30), strings.Repeat("x", 300)))
 			}
 			list = append(slices.Clone(lists[base][:keep]), added...)
 			kind, value = "append", fmt.Sprintf(`{"version":"%d","keep":%d,"values":[%s]}`, base, keep, strings.Join(added, ","))

@@ -214,6 +214,18 @@ async def test_both_kinds_of_calls_see_the_same(address, pooled):
                 graph.get_state(at("t"))
 
 
+def test_a_connection_is_the_transaction_of_the_caller(address):
+    with psycopg.connect(address) as connection:
+        saver = PgaguiSaver(Store(connection))
+        items = ["x" * 300, "y" * 300]
+        first = grown(saver, "t", items, 1.5)
+        saver.delete_thread("t")
+        grown(saver, "t", [*items, "z" * 300], 2.5, first)
+        assert listed(saver, at("t"))[-1] == "z" * 300
+        connection.rollback()
+        assert saver.get_tuple(at("t")) is None
+
+
 class Cipher:
     def __init__(self):
         self.fernet = Fernet(Fernet.generate_key())

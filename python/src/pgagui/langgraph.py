@@ -79,7 +79,8 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         super().__init__(serde=serde)
         self._store = store
-        self._lists = _Lists()
+        # In a transaction of the caller a put that fails cannot be repeated.
+        self._lists = _Lists(MAX_LISTS if store._database.has_pool else 0)
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -328,8 +329,7 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
                 "namespace": namespace,
             },
         )
-        # In a transaction of the caller a call that fails cannot be repeated.
-        return call, lists if self._store._database.has_pool else {}
+        return call, lists
 
     def _put_writes(
         self,
@@ -438,16 +438,17 @@ class _Lists:
     database may have another list.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._known: OrderedDict[Channel, Known] = OrderedDict()
 
     def note(self, lists: Mapping[Channel, Known]) -> None:
         """Notes versions that the database has."""
         for channel, known in lists.items():
-            if "." in known.version:
+            if self._most and "." in known.version:
                 self._known.pop(channel, None)
                 self._known[channel] = known
-        while len(self._known) > MAX_LISTS:
+        while len(self._known) > self._most:
             self._known.popitem(last=False)
 
     def forget(self, lists: Mapping[Channel, Known]) -> None:

@@ -631,15 +631,24 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    base  int4range[];
-    added int4range[] := '{}';
-    kept  int4range[] := '{}';
-    rest  bigint;  -- elements to keep
-    run   int4range;
+    base_version text;
+    keep     text;
+    elements text;
+    base     int4range[];
+    added    int4range[] := '{}';
+    kept     int4range[] := '{}';
+    rest     bigint;  -- elements to keep
+    run      int4range;
 begin
-    if json_typeof(appended) <> 'object' or json_typeof(appended -> 'version') is distinct from 'string'
-        or (appended -> 'keep')::text !~ '^[0-9]{1,9}$' is not false or json_typeof(appended -> 'values') is distinct from 'array'
-    then
+    if json_typeof(appended) = 'object' then
+        select
+            max(agui_internal.json_text(member.value::text)) filter (where member.name = 'version'),
+            max(member.value::text) filter (where member.name = 'keep'),
+            max(member.value::text) filter (where member.name = 'values')
+        into base_version, keep, elements
+        from agui_internal.json_members(appended) as member;
+    end if;
+    if base_version is null or keep !~ '^[0-9]{1,9}$' is not false or json_typeof(elements::json) is distinct from 'array' then
         raise exception using
             errcode = 'UI008',
             message = format('%s: what is appended must be {"version": "…", "keep": n, "values": […]}', subject);
@@ -647,23 +656,23 @@ begin
     base := (
         select value.part_nos
         from agui.channel_value as value
-        where value.thread_key = appended_parts.thread_key and value.channel_no = appended_parts.channel_no and value.version = appended ->> 'version'
+        where value.thread_key = appended_parts.thread_key and value.channel_no = appended_parts.channel_no and value.version = base_version
     );
     if base is null then
         raise exception using
             errcode = 'UI019',
-            message = format('%s: there is no version "%s" to append to', subject, left(appended ->> 'version', 200)),
+            message = format('%s: there is no version "%s" to append to', subject, left(base_version, 200)),
             hint = 'Store the whole value.';
     end if;
-    if json_array_length(appended -> 'values') > 0 then
-        added := agui_internal.store_parts(thread_key, channel_no, appended -> 'values');
+    if json_array_length(elements::json) > 0 then
+        added := agui_internal.store_parts(thread_key, channel_no, elements::json);
         if added is null then
             raise exception using
                 errcode = 'UI008',
                 message = format('%s: elements to append must have no white space between them', subject);
         end if;
     end if;
-    rest := (appended -> 'keep')::text::bigint;
+    rest := keep::bigint;
     foreach run in array base loop
         exit when rest <= 0;
         run := int4range(lower(run), least(upper(run), lower(run) + rest)::int);
@@ -673,7 +682,7 @@ begin
     if rest > 0 or kept || added = '{}' then
         raise exception using
             errcode = 'UI008',
-            message = format('%s: version "%s" has fewer elements than are kept, or no element is left', subject, left(appended ->> 'version', 200));
+            message = format('%s: version "%s" has fewer elements than are kept, or no element is left', subject, left(base_version, 200));
     end if;
     -- A list that grows by one element at a time is one range.
     if upper(kept[cardinality(kept)]) = lower(added[1]) then
