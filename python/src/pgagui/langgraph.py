@@ -9,7 +9,6 @@ import asyncio
 import builtins
 import json
 import random
-from array import array
 from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -50,10 +49,12 @@ class Call(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A version of a list, with a hash of each element."""
+    """A version of a list: how many elements it has, and what their encoding is."""
 
     version: str
-    digests: array[int]
+    elements: int
+    length: int
+    digest: int
 
 
 Channel = tuple[str, str, str]  # thread, namespace and name
@@ -304,11 +305,12 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         for channel in changed:
             version = _text_of(new_versions[channel])
             place = thread_id, namespace, channel
-            if parts := self._parts(values[channel]):
-                encoded.append(self._lists.encode(place, parts))
-                lists[place] = _known(version, parts)
-            else:
-                encoded.append(self._encode(values[channel]))
+            value = values[channel]
+            body = self._body(value)
+            shared = self._shared(value, body, self._lists.begins(place, body)) if body else None
+            if shared:
+                lists[place] = _known(version, len(value), body)
+            encoded.append(shared or self._encode(value))
         types, contents = _array(encoded)
         run_id: object = noted.get("run_id")
         call = Call(
@@ -344,7 +346,14 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
                 "put_writes: configurable has no checkpoint_id",
                 hint="Name the checkpoint that the task continued from.",
             )
-        types, contents = _array([self._encode(value) for _, value in writes])
+        values = [value for _, value in writes]
+        bodies = [self._body(value) for value in values]
+        types, contents = _array(
+            [
+                (body and self._shared(value, body)) or self._encode(value)
+                for value, body in zip(values, bodies, strict=True)
+            ]
+        )
         return Call(
             "select agui.put_checkpoint_writes(%(thread)s, %(id)s, %(task)s, %(channels)s::text[],"
             " %(types)s::text[], %(values)s::json, %(places)s::int[], %(path)s, %(namespace)s,"
@@ -364,25 +373,35 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
 
     def _encode(self, value: Any) -> tuple[str, str]:
         """Returns the type and the JSON of a value."""
-        if parts := self._parts(value):
-            return "json", _shared(parts)
         kind, data = self.serde.dumps_typed(value)
         if kind == "json":
             return kind, data.decode()
         return kind, f'"{b64encode(data).decode()}"'
 
-    def _parts(self, value: Any) -> builtins.list[bytes]:
-        """Returns the elements of a list, in msgpack, if they are to be stored each for itself.
+    def _body(self, value: Any) -> bytes:
+        """Returns the elements of a list in msgpack, if each is to be stored for itself.
 
         The encoding of a list in msgpack is that of its elements, behind their number.
         """
         if type(value) is not list or type(self.serde) is not JsonPlusSerializer:
-            return []
-        parts = [self.serde.dumps_typed(element) for element in value]
-        if not all(kind == MSGPACK for kind, _ in parts):
-            return []
-        data = [part for _, part in parts]
-        return data if sum(map(len, data)) >= LEAST_BYTES * len(data) else []
+            return b""
+        kind, data = self.serde.dumps_typed(value)
+        body = data[1 if len(value) < 1 << 4 else 3 if len(value) < 1 << 16 else 5 :]
+        return body if kind == MSGPACK and len(body) >= LEAST_BYTES * len(value) else b""
+
+    def _shared(
+        self, value: builtins.list[Any], body: bytes, known: Known | None = None
+    ) -> tuple[str, str] | None:
+        """Returns the type and the JSON of a list, which begins with what is known."""
+        keep, length = (known.elements, known.length) if known else (0, 0)
+        dumped = [self.serde.dumps_typed(element)[1] for element in value[keep:]]
+        if b"".join(dumped) != body[length:]:  # None is, and bytes are, encoded otherwise alone
+            return None
+        texts = ",".join(f'"{MSGPACK}:{b64encode(part).decode()}"' for part in dumped)
+        if known is None:
+            return "json", f"[{texts}]"
+        version = json.dumps(known.version)
+        return "append", f'{{"version":{version},"keep":{keep},"values":[{texts}]}}'
 
     def _decode(self, row: dict[str, Any], place: tuple[str, str] | None = None) -> Any:
         kind, text = row["type"], row["body"]
@@ -390,9 +409,11 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
             return self.serde.loads_typed((kind, row["bytes"]))
         if text.startswith(SHARED):
             parts = [b64decode(part[len(MSGPACK) + 1 :]) for part in json.loads(text)]
+            body = b"".join(parts)
             if place is not None:
-                self._lists.note({(*place, row["channel"]): _known(row["version"], parts)})
-            data = b"\xdd" + len(parts).to_bytes(4, "big") + b"".join(parts)
+                known = _known(row["version"], len(parts), body)
+                self._lists.note({(*place, row["channel"]): known})
+            data = b"\xdd" + len(parts).to_bytes(4, "big") + body
             return self.serde.loads_typed((MSGPACK, data))
         return self.serde.loads_typed((kind, text.encode()))
 
@@ -456,19 +477,12 @@ class _Lists:
         for channel in lists:
             self._known.pop(channel, None)
 
-    def encode(self, channel: Channel, parts: list[bytes]) -> tuple[str, str]:
-        """Returns the type and the JSON of a list, with only those elements that are not known."""
+    def begins(self, channel: Channel, body: bytes) -> Known | None:
+        """Returns the version that a list begins with, if one is known."""
         known = self._known.get(channel)
-        keep = 0
-        if known is not None:
-            for part, digest in zip(parts, known.digests, strict=False):
-                if hash(part) != digest:
-                    break
-                keep += 1
-        if known is None or not keep:
-            return "json", _shared(parts)
-        added = _shared(parts[keep:])
-        return "append", f'{{"version":{json.dumps(known.version)},"keep":{keep},"values":{added}}}'
+        if known is None or hash(body[: known.length]) != known.digest:
+            return None
+        return known
 
 
 class _Pages:
@@ -510,13 +524,8 @@ class _Pages:
             self._left -= found
 
 
-def _known(version: str, parts: list[bytes]) -> Known:
-    return Known(version, array("q", map(hash, parts)))
-
-
-def _shared(parts: list[bytes]) -> str:
-    texts = (f'"{MSGPACK}:{b64encode(part).decode()}"' for part in parts)
-    return f"[{','.join(texts)}]"
+def _known(version: str, elements: int, body: bytes) -> Known:
+    return Known(version, elements, len(body), hash(body))
 
 
 def _array(encoded: list[tuple[str, str]]) -> tuple[list[str], str]:
