@@ -155,7 +155,7 @@ $(SERVERS)/installed: test/servers/package-lock.json
 	touch $@
 
 .PHONY: downloads
-downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed server/testdata/description/venv/installed python/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, test-python, site, playground and test-on-18 install, for later
+downloads: $(foreach folder,js/frameworks test/clients/frameworks test/field docs/site docs/playground,$(folder)/node_modules/.package-lock.json) test/field/venv/installed server/testdata/description/venv/installed python/venv/installed python/ag-ui-0.1/venv/installed $(SERVERS)/installed ## Download what test-js, test-field, test-python, site, playground and test-on-18 install, for later
 
 STREAMS ?= 50000
 SEED ?= $(shell date +%s)
@@ -204,9 +204,12 @@ test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.pack
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
 
 .PHONY: test-python
-test-python: python/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
+test-python: python/venv/installed python/ag-ui-0.1/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
 	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy
-	$(WITH_SERVER) sh -c 'cd python && exec venv/bin/python -m pytest -q $(ARGS)'
+	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py
+	$(WITH_SERVER) sh -c 'cd python && venv/bin/python -m pytest -q $(ARGS) && ag-ui-0.1/venv/bin/python -m pytest -q tests/test_agent_framework.py'
+
+# agent-framework-ag-ui excludes ag-ui-protocol 1.0, so its tests have an environment of their own.
 
 # The schema that the package installs.
 python/src/pgagui/migrations.json: build

@@ -30,6 +30,7 @@ from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 from pydantic_core import from_json, to_json
 
+from ._sessions import last_only
 from .errors import StaleVersion
 from .store import AsyncStore
 
@@ -109,21 +110,16 @@ cross join lateral agui.session_states(
     head.document ->> 'thread', scope => %(scope)s
 ) as state"""
 
-# Documents have earlier versions, which a deleted session must not leave behind.
-DELETE = """select
-    set_config('agui.session_versions', '1', true),
-    agui.remove_session_state(%(sessions)s, %(id)s, overwrite => true, scope => %(scope)s),
+DELETE = last_only(
+    """agui.remove_session_state(%(sessions)s, %(id)s, overwrite => true, scope => %(scope)s),
     (
         select count(
             agui.remove_session_state(%(session)s, key, overwrite => true, scope => %(scope)s)
         )
         from agui.session_states(%(session)s, scope => %(scope)s)
     ),
-    agui.remove_checkpoints(%(session)s, scope => %(scope)s),
-    set_config('agui.session_versions', before.value, true)
-from (
-    select coalesce(current_setting('agui.session_versions', true), '') as value offset 0
-) as before"""
+    agui.remove_checkpoints(%(session)s, scope => %(scope)s)"""
+)
 
 
 class PgaguiSessionService(BaseSessionService):

@@ -1,0 +1,18 @@
+"""What the modules of frameworks share that keep their rows in session state."""
+
+from __future__ import annotations
+
+
+def last_only(columns: str) -> str:
+    """A statement whose writes keep no earlier versions of their documents.
+
+    Frameworks do not read them, and what is removed must be gone. The setting is the caller's again
+    behind the statement, also in a transaction of the caller.
+    """
+    return f"""select
+    set_config('agui.session_versions', '1', true),
+    {columns},
+    set_config('agui.session_versions', before.value, true)
+from (
+    select coalesce(current_setting('agui.session_versions', true), '') as value offset 0
+) as before"""
