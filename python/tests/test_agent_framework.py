@@ -36,7 +36,7 @@ from fastapi import FastAPI
 from pgagui import AsyncStore, errors
 from pgagui.agent_framework import PgaguiHistoryProvider, PgaguiSnapshotStore
 
-from .conftest import collect, run_input
+from .conftest import collect, run_input, until
 from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the framework and its packages
@@ -294,10 +294,17 @@ async def test_a_killed_process_and_another_that_continues(address):
     assert process.stdout is not None
     assert await process.stdout.readline() == b"hanging\n"
     async with AsyncStore(address) as store:
+        # The log has the beginning of the run that is killed, the history the turns before.
+
+        async def is_called():
+            try:
+                return "TOOL_CALL_START" in [event.type for event in await store.events("trip")]
+            except errors.UnknownThread:
+                return False
+
+        await until(is_called)
         process.kill()
         await process.wait()
-        # The log has the beginning of the run that was killed, the history the turns before.
-        assert "TOOL_CALL_START" in [event.type for event in await store.events("trip")]
         session = AgentSession(session_id="trip")
         agent = agent_with(PgaguiHistoryProvider(store))
         assert (await agent.run("Oslo?", session=session)).text == "Oslo?, turn 2"
