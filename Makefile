@@ -203,13 +203,12 @@ FIELD ?= test/field test/field/more
 test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.package-lock.json,$(FIELD))) $(if $(shell command -v python3),$(addsuffix /venv/installed,$(FIELD))) ## Run the tests with agents of frameworks in TypeScript and Python, whose models are scripted; installs 3 GB
 	$(WITH_SERVER) $(call test_packages,./test/clients,-run TestField $(ARGS))
 
+# agent-framework-ag-ui excludes ag-ui-protocol 1.0, so its tests have an environment of their own.
 .PHONY: test-python
 test-python: python/venv/installed python/ag-ui-0.1/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
 	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy
 	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py
 	$(WITH_SERVER) sh -c 'cd python && venv/bin/python -m pytest -q $(ARGS) && ag-ui-0.1/venv/bin/python -m pytest -q tests/test_agent_framework.py'
-
-# agent-framework-ag-ui excludes ag-ui-protocol 1.0, so its tests have an environment of their own.
 
 # The schema that the package installs.
 python/src/pgagui/migrations.json: build

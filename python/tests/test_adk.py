@@ -24,6 +24,7 @@ from google.genai import types
 from pgagui import AsyncStore
 from pgagui.adk import PgaguiSessionService
 
+from .conftest import over_asyncpg
 from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of google-adk and its packages
@@ -48,11 +49,12 @@ async def services(kind, address, path):
         for service in services:
             await service.close()
     else:
-        async with AsyncStore(address) as store:
+        opened = over_asyncpg if kind == "asyncpg" else AsyncStore
+        async with opened(address) as store:
             yield lambda: PgaguiSessionService(store)
 
 
-@pytest.fixture(params=["pgagui", "database", "memory"])
+@pytest.fixture(params=["pgagui", "asyncpg", "database", "memory"])
 async def service(request, address, tmp_path):
     async with services(request.param, address, tmp_path) as another:
         service = another()

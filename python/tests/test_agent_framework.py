@@ -36,7 +36,7 @@ from fastapi import FastAPI
 from pgagui import AsyncStore, errors
 from pgagui.agent_framework import PgaguiHistoryProvider, PgaguiSnapshotStore
 
-from .conftest import collect, run_input, until
+from .conftest import collect, over_asyncpg, run_input, until
 from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the framework and its packages
@@ -91,10 +91,11 @@ def agent_with(*providers):
     return Agent(client=Scripted(), tools=[look, erase, hang], context_providers=providers)
 
 
-@pytest.fixture(params=["pgagui", "file"])
+@pytest.fixture(params=["pgagui", "asyncpg", "file"])
 async def another(request, address, tmp_path):
     """Makes a provider, each time as another process would have it."""
-    async with AsyncStore(address) as store:
+    opened = over_asyncpg if request.param == "asyncpg" else AsyncStore
+    async with opened(address) as store:
         if request.param == "file":
             yield lambda **options: FileHistoryProvider(tmp_path, **options)
         else:
@@ -165,9 +166,10 @@ async def test_saves_at_the_same_time_are_all_there(address):
         assert len(await provider.get_messages("s")) == 80
 
 
-@pytest.fixture(params=["pgagui", "memory"])
+@pytest.fixture(params=["pgagui", "asyncpg", "memory"])
 async def snapshots(request, address):
-    async with AsyncStore(address) as store:
+    opened = over_asyncpg if request.param == "asyncpg" else AsyncStore
+    async with opened(address) as store:
         memory = InMemoryAGUIThreadSnapshotStore()
         yield memory if request.param == "memory" else PgaguiSnapshotStore(store)
 

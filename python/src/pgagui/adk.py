@@ -63,7 +63,7 @@ APPEND = """select
         %(sessions)s, %(id)s, %(head)s::json, expected_version => %(version)s, scope => %(scope)s
     ) as version,
     agui.save_checkpoint(
-        %(session)s, %(number)s::text, %(event)s::json, namespace => 'adk', scope => %(scope)s
+        %(session)s, %(number)s, %(event)s::json, namespace => 'adk', scope => %(scope)s
     )"""
 
 GET = """with head as materialized (
@@ -256,7 +256,7 @@ class PgaguiSessionService(BaseSessionService):
             saves, values = _saves(delta, names)
             values |= {
                 "version": version,
-                "number": number + 1,
+                "number": str(number + 1),
                 "head": _head(names, event.timestamp, number + 1),
                 "event": stored.model_dump_json(exclude_none=True),
             }
