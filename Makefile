@@ -206,9 +206,23 @@ test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.pack
 # agent-framework-ag-ui excludes ag-ui-protocol 1.0, so its tests have an environment of their own.
 .PHONY: test-python
 test-python: python/venv/installed python/ag-ui-0.1/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
-	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy
+	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy && venv/bin/basedpyright
 	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py
 	$(WITH_SERVER) sh -c 'cd python && venv/bin/python -m pytest -q $(ARGS) && ag-ui-0.1/venv/bin/python -m pytest -q tests/test_agent_framework.py'
+
+# Those of 3.10 to 3.14 that are installed; PYTHONS names others. The packages are the newest for each.
+PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell command -v python3.$(minor)))
+
+.PHONY: test-python-versions
+test-python-versions: python/src/pgagui/migrations.json ## Test the Python package with each version of Python that is here; PYTHONS names interpreters
+	@test -n "$(PYTHONS)" || { echo "no python3.10 to python3.14 is installed: PYTHONS='…'" >&2; exit 1; }
+	for python in $(PYTHONS); do \
+		$$python --version && $$python -m venv --clear python/venv/version && \
+		python/venv/version/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip && \
+		python/venv/version/bin/pip install --quiet --group python/pyproject.toml:test "./python[asyncpg,dev]" && \
+		python/venv/version/bin/pip uninstall --quiet --yes pgagui && \
+		$(WITH_SERVER) sh -c 'cd python && exec venv/version/bin/python -m pytest -q $(ARGS)' || exit 1; \
+	done
 
 # The schema that the package installs.
 python/src/pgagui/migrations.json: build

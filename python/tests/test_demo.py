@@ -5,6 +5,8 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -14,6 +16,13 @@ from pgagui import Store, _demo
 from .conftest import ROOT, finished, started
 
 COMMAND = (sys.executable, "-m", "pgagui")
+
+
+@pytest.fixture
+def folder():
+    """Not tmp_path: another pytest would close it to the user that PostgreSQL runs as for root."""
+    with tempfile.TemporaryDirectory(prefix="pgagui-test-") as folder:
+        yield Path(folder)
 
 
 def environment(**more):
@@ -40,13 +49,13 @@ def shows_a_reload(text):
     return True
 
 
-def test_the_demo_on_a_private_server(tmp_path):
-    text = run("demo", "--keep", DATABASE_URL="", TMPDIR=str(tmp_path))
+def test_the_demo_on_a_private_server(folder):
+    text = run("demo", "--keep", DATABASE_URL="", TMPDIR=str(folder))
     assert "A private PostgreSQL server" in text and shows_a_reload(text)
     [address] = re.findall(r"DATABASE_URL='(.*)'", text)
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(address)
-    assert list(tmp_path.glob("pgagui-demo-*")) == []
+    assert list(folder.glob("pgagui-demo-*")) == []
 
 
 def test_the_demo_in_a_database_keeps_to_its_scope(empty):
@@ -58,10 +67,10 @@ def test_the_demo_in_a_database_keeps_to_its_scope(empty):
         assert [run.run_id for run in store.in_scope(scope).runs("trip-to-lisbon")] == ["run-1"]
 
 
-def test_a_database_for_development_keeps_its_data(tmp_path):
+def test_a_database_for_development_keeps_its_data(folder):
     for known in ([], ["t"]):
         with subprocess.Popen(
-            [*COMMAND, "dev", "--folder", tmp_path / "data"], env=environment(),
+            [*COMMAND, "dev", "--folder", folder / "data"], env=environment(),
             stdout=subprocess.PIPE, text=True,
         ) as process:  # fmt: skip
             assert process.stdout

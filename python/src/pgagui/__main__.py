@@ -27,17 +27,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo = commands.add_parser("demo", help="demonstrate pgagui on a private PostgreSQL server")
-    demo.set_defaults(run=lambda given: _demo.demo(given.database_url, given.keep))
+    demo.set_defaults(run=_run_demo)
     demo.add_argument("--keep", action="store_true", help="keep the server until you press Enter")
     _add_address(demo, "address of a database to use instead (default: $DATABASE_URL)")
 
     dev = commands.add_parser("dev", help="start a database for development, until Ctrl-C")
-    dev.set_defaults(run=lambda given: _demo.dev(given.folder))
+    dev.set_defaults(run=_run_dev)
     folder = str(_demo.data_folder()).replace("%", "%%")
     dev.add_argument("--folder", help=f"folder of its data (default: {folder})")
 
     command = commands.add_parser("migrate", help="install or upgrade the schema agui")
-    command.set_defaults(run=_migrate)
+    command.set_defaults(run=_run_migrate)
     command.add_argument("action", choices=["up", "status"])
     _add_address(
         command, "address of the server, not of a pooler (default: $DATABASE_URL, then $PGHOST, …)"
@@ -50,7 +50,15 @@ def _add_address(command: argparse.ArgumentParser, text: str) -> None:
     command.add_argument("--database-url", metavar="ADDRESS", default=default, help=text)
 
 
-def _migrate(given: argparse.Namespace) -> int:
+def _run_demo(given: argparse.Namespace) -> int:
+    return _demo.demo(given.database_url, given.keep)
+
+
+def _run_dev(given: argparse.Namespace) -> int:
+    return _demo.dev(given.folder)
+
+
+def _run_migrate(given: argparse.Namespace) -> int:
     address: str = given.database_url
     return _up(address) if given.action == "up" else _status(address)
 

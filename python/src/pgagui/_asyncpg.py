@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +56,7 @@ class AsyncpgDatabase(AsyncDatabase):
             raise self._failure(error) from error
 
     @asynccontextmanager
-    async def _connect(self, patience: float | None) -> AsyncIterator[Any]:
+    async def _connect(self, patience: float | None) -> AsyncGenerator[Any, None]:
         if self._connection is not None:
             yield self._connection  # in the transaction of the caller, if there is one
             return

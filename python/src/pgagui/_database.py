@@ -5,7 +5,7 @@ _database_sync.py is made of this file: python generate.py
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -85,13 +85,16 @@ class AsyncDatabase:
             raise failure from error
 
     @asynccontextmanager
-    async def _connect(self, patience: float | None) -> AsyncIterator[Any]:
+    async def _connect(self, patience: float | None) -> AsyncGenerator[Any, None]:
         if self._connection is not None:
             yield self._connection  # in the transaction of the caller
             return
-        if self._pool is None and self._engine is None:
+        if self._engine is not None:
+            held: Any = self._of_engine()
+        elif self._pool is not None:
+            held = self._pool.connection(patience)
+        else:
             raise Closed("the store is not open", hint="Use it in: async with AsyncStore(…)")
-        held = self._of_engine() if self._engine is not None else self._pool.connection(patience)
         async with held as connection:
             before = connection.autocommit
             await connection.set_autocommit(True)  # no message: one round trip, not three
@@ -102,13 +105,13 @@ class AsyncDatabase:
                     await connection.set_autocommit(False)
 
     @asynccontextmanager
-    async def _of_engine(self) -> AsyncIterator[Any]:
+    async def _of_engine(self) -> AsyncGenerator[Any, None]:
         try:
             held = await self._engine.connect()
         except Exception as error:
             raise of_engine(error) from error
         try:
-            connection = (await held.get_raw_connection()).driver_connection
+            connection: Any = (await held.get_raw_connection()).driver_connection
             try:
                 yield connection
             finally:

@@ -5,7 +5,7 @@ Made of _database.py by generate.py. DO NOT EDIT.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,13 +85,16 @@ class Database:
             raise failure from error
 
     @contextmanager
-    def _connect(self, patience: float | None) -> Iterator[Any]:
+    def _connect(self, patience: float | None) -> Generator[Any, None, None]:
         if self._connection is not None:
             yield self._connection  # in the transaction of the caller
             return
-        if self._pool is None and self._engine is None:
+        if self._engine is not None:
+            held: Any = self._of_engine()
+        elif self._pool is not None:
+            held = self._pool.connection(patience)
+        else:
             raise Closed("the store is not open", hint="Use it in: with Store(…)")
-        held = self._of_engine() if self._engine is not None else self._pool.connection(patience)
         with held as connection:
             before = connection.autocommit
             connection.set_autocommit(True)  # no message: one round trip, not three
@@ -102,13 +105,13 @@ class Database:
                     connection.set_autocommit(False)
 
     @contextmanager
-    def _of_engine(self) -> Iterator[Any]:
+    def _of_engine(self) -> Generator[Any, None, None]:
         try:
             held = self._engine.connect()
         except Exception as error:
             raise of_engine(error) from error
         try:
-            connection = held.connection.driver_connection
+            connection: Any = held.connection.driver_connection
             try:
                 yield connection
             finally:

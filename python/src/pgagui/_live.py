@@ -262,7 +262,8 @@ class Poller:
         loop = asyncio.get_running_loop()
         waits: asyncio.Future[list[Batch]] = loop.create_future()
         follower.waits = waits
-        timer = None if timeout is None else loop.call_later(timeout, _resolve, waits, [])
+        nothing: list[Batch] = []
+        timer = None if timeout is None else loop.call_later(timeout, _resolve, waits, nothing)
         self._waiting.add(follower)
         if self._task is None or self._task.done():
             self._task = self._live.spawn(self._run())

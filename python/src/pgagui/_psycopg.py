@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import psycopg
+from psycopg import conninfo
 from psycopg_pool import PoolClosed
 
 from ._error import Closed, Error, Retry, Unavailable, WrongSchema
@@ -33,7 +34,7 @@ _CONNECTION: dict[str, Any] = {
 
 def settings_for(address: str) -> dict[str, Any]:
     """What an address itself says counts."""
-    given = psycopg.conninfo.conninfo_to_dict(address)
+    given = conninfo.conninfo_to_dict(address)
     return {name: value for name, value in _CONNECTION.items() if name not in given}
 
 

@@ -503,7 +503,7 @@ class Tee:
     """
 
     def __init__(self, live: Live, recording: Recording, agent: Agent | AsyncIterable[Any]) -> None:
-        if not callable(agent) and not isinstance(agent, AsyncIterable):
+        if not callable(agent) and not hasattr(agent, "__aiter__"):
             raise TypeError(
                 f"pgagui: the events of an agent are a {type(agent).__name__}, and not an async"
                 " iterable: give an async generator (a plain iterator would block the process)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -78,7 +78,7 @@ def status(address: str = "") -> State:
 
 
 @contextmanager
-def _connect(address: str, notice: Callable[[str], None] | None) -> Iterator[Any]:
+def _connect(address: str, notice: Callable[[str], None] | None) -> Generator[Any, None, None]:
     try:
         with psycopg.connect(
             address, autocommit=True, client_encoding="utf8",
@@ -217,7 +217,7 @@ def _complete(connection: Any) -> None:
 @cache
 def _migrations() -> dict[str, Any]:
     """What `pgagui migrate sql --format json` prints, which the build of the package adds."""
-    file = resources.files(__package__).joinpath("migrations.json")
+    file = resources.files("pgagui").joinpath("migrations.json")
     if not file.is_file():
         raise Error(
             "this build of the package has no migrations",

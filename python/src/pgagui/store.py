@@ -336,8 +336,8 @@ async def sse(events: AsyncIterable[Event], *, ping: float = 15.0) -> AsyncGener
         if coming is not None and not coming.done():
             coming.cancel()
             await asyncio.wait({coming})
-        if hasattr(iterator, "aclose"):
-            await iterator.aclose()
+        if close := getattr(iterator, "aclose", None):
+            await close()
 
 
 async def _next(iterator: AsyncIterator[Event]) -> Event:
