@@ -43,11 +43,13 @@ def encode_input(run_input: Any) -> tuple[str, dict[str, Any]]:
 
 def is_answer(members: Mapping[str, Any]) -> bool:
     """Whether an input answers a question: resume, or forwardedProps.command.resume."""
-    command: Any = members
-    for name in ("forwardedProps", "command"):
-        command = command.get(name) if isinstance(command, Mapping) else None
-    asks = isinstance(command, Mapping) and command.get("resume") is not None
-    return asks or bool(members.get("resume"))
+    command = member(member(members, "forwardedProps"), "command")
+    return member(command, "resume") is not None or bool(members.get("resume"))
+
+
+def member(value: Any, name: str) -> Any:
+    """Returns a member of what may be an object. None: it has none."""
+    return value.get(name) if _is_object(value) else None
 
 
 def json_text(value: Any) -> str:

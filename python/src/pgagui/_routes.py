@@ -9,13 +9,14 @@ import dataclasses
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ._error import Error
+from ._events import member
 from ._live import log
 from ._recorder import Agent, History, OnConcurrentRun, Tee
 from ._repair import repair_tool_calls
@@ -97,12 +98,7 @@ class Call:
     async def members(self, *names: str) -> dict[str, Any]:
         """The members of a body that is an object, or empty. Without names: of a RunAgentInput."""
         text = await self.body()
-        try:
-            body = json.loads(text) if text or not names else {}
-        except (ValueError, RecursionError) as error:
-            raise Refused(400, f"the body is not valid JSON: {error}") from None
-        if not isinstance(body, dict):
-            raise Refused(400, "the body is no JSON object")
+        body = read_object(text) if text or not names else {}
         for name in body if names else ():
             if name not in names:
                 raise Refused(400, f'the member "{name}" of the body is unknown here')
@@ -121,6 +117,17 @@ class Call:
         [row] = await self.store._rows(function, f"({columns})::text as text", **arguments)
         text: str = row["text"]
         return text
+
+
+def read_object(text: bytes) -> dict[str, Any]:
+    """Reads a body that is a JSON object."""
+    try:
+        body: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, f"the body is not valid JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise Refused(400, "the body is no JSON object")
+    return cast("dict[str, Any]", body)
 
 
 def number(value: str | None, name: str) -> int | None:
@@ -177,7 +184,7 @@ NAMES = {"is_stale": "stale", "run_no": "number"}
 
 def shown(row: Any, *without: str) -> dict[str, Any]:
     """A row with the names of the API. What is null or false is absent."""
-    members = {}
+    members: dict[str, Any] = {}
     for field in dataclasses.fields(row):
         value = getattr(row, field.name)
         optional = field.name in ("is_stale", "has_heartbeat", "expired")
@@ -233,12 +240,19 @@ async def run(call: Call) -> Response:
     call.query()
     agent, text = call.agent(), await call.body()
     options = call.options
-    members = _input(text)
-    props = (members.get("forwardedProps") or {}).get("pgagui") or {}
-    history = props.get("history", options.history)
+    members = read_object(text)
+    for name in ("threadId", "runId"):
+        if not isinstance(members.get(name), str) or not members[name]:
+            raise Refused(400, f'the body has no "{name}"')
+    given: Any = members.get("messages", [])
+    said: list[Any] = given if isinstance(given, list) else [None]  # pyright: ignore[reportUnknownVariableType]
+    if not all(isinstance(message, dict) for message in said):
+        raise Refused(400, 'the member "messages" of the body: expected a list of objects')
+    props = member(members.get("forwardedProps"), "pgagui")
+    history = member(props, "history") or options.history
     if history not in ("full", "fill", "new"):
         raise Refused(400, 'forwardedProps.pgagui.history: expected "new" or "full"')
-    parent = props.get("parentRunId")
+    parent = member(props, "parentRunId")
     if not (parent is None or isinstance(parent, str)):
         raise Refused(400, "forwardedProps.pgagui.parentRunId: expected a string")
 
@@ -262,24 +276,6 @@ async def run(call: Call) -> Response:
     parent = tee.recording.parent_run_id
     events = _behind_history(call.store, tee) if tee.recording.lacks_history else tee
     return stream(_named(call, tee, events), parent)
-
-
-def _input(text: bytes) -> dict[str, Any]:
-    try:
-        members = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Refused(400, f"the body is not valid JSON: {error}") from None
-    if not isinstance(members, dict):
-        raise Refused(400, "the body is no JSON object (expected a RunAgentInput)")
-    for name in ("threadId", "runId"):
-        if not isinstance(members.get(name), str) or not members[name]:
-            raise Refused(400, f'the body has no "{name}"')
-    messages = members.get("messages", [])
-    if not isinstance(messages, list) or not all(isinstance(said, dict) for said in messages):
-        raise Refused(400, 'the member "messages" of the body: expected a list of objects')
-    if not isinstance(members.get("forwardedProps") or {}, dict):
-        members["forwardedProps"] = None
-    return members
 
 
 async def _named(call: Call, tee: Tee, events: AsyncIterable[Event]) -> AsyncGenerator[Event, None]:
@@ -583,7 +579,7 @@ def _find(request: Request, path: str) -> tuple[dict[str, str], Route]:
         raise Refused(400, "the path has an id that is not UTF-8") from None
     if any("\0" in part for part in given):
         raise Refused(400, "the path has an id with a NUL")
-    allowed = []
+    is_known = False
     for name, route in ROUTES.items():
         method, _, pattern = name.partition(" /")
         parts = pattern.split("/")
@@ -597,7 +593,7 @@ def _find(request: Request, path: str) -> tuple[dict[str, str], Route]:
                     for part, value in zip(parts, given, strict=True)
                     if part[0] == "{"
                 }, route
-            allowed.append(method)
-    if allowed:
+            is_known = True
+    if is_known:
         raise Refused(405, f"{request.method} is not a method of this path", ELSEWHERE)
     raise Refused(501, f"{request.method} /{path} is not a route of this router", ELSEWHERE)

@@ -184,7 +184,7 @@ class PgaguiSessionService(BaseSessionService):
         rows = await self._rows(GET, names, {"recent": config.num_recent_events})
         session = None
         state = {}
-        events = []
+        events: list[Event] = []
         for row in rows:
             if row["kind"] == "head":
                 session = _session(app_name, user_id, session_id, row)
@@ -211,7 +211,7 @@ class PgaguiSessionService(BaseSessionService):
             if row["kind"] != "head":
                 key = PREFIXES[row["kind"]] + row["key"]
                 states[row["user_id"], row["id"]][key] = from_json(row["json"])
-        sessions = []
+        sessions: list[Session] = []
         for row in rows:
             if row["kind"] == "head":
                 user, id = row["user_id"], row["id"]
@@ -330,7 +330,7 @@ def _saves(delta: dict[str, Any], names: dict[str, str]) -> tuple[str, dict[str,
 
     Those of one app or user are always saved in the same order, so writers cannot deadlock.
     """
-    saves = []
+    saves: list[tuple[str, str, str]] = []
     for key, value in _lasting(delta).items():
         kind = next(kind for kind, prefix in PREFIXES.items() if key.startswith(prefix))
         document = to_json(value, serialize_unknown=True).decode()

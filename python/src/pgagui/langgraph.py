@@ -301,7 +301,7 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         noted = get_serializable_checkpoint_metadata(config, metadata)
         changed = [channel for channel in new_versions if channel in values]
         lists: dict[Channel, Known] = {}
-        encoded = []
+        encoded: builtins.list[tuple[str, str]] = []
         for channel in changed:
             version = _text_of(new_versions[channel])
             place = thread_id, namespace, channel
@@ -386,8 +386,10 @@ class PgaguiSaver(BaseCheckpointSaver[Any]):
         if type(value) is not list or type(self.serde) is not JsonPlusSerializer:
             return b""
         kind, data = self.serde.dumps_typed(value)
-        body = data[1 if len(value) < 1 << 4 else 3 if len(value) < 1 << 16 else 5 :]
-        return body if kind == MSGPACK and len(body) >= LEAST_BYTES * len(value) else b""
+        elements: builtins.list[Any] = value  # pyright: ignore[reportUnknownVariableType]
+        count = len(elements)
+        body = data[1 if count < 1 << 4 else 3 if count < 1 << 16 else 5 :]
+        return body if kind == MSGPACK and len(body) >= LEAST_BYTES * count else b""
 
     def _shared(
         self, value: builtins.list[Any], body: bytes, known: Known | None = None

@@ -64,7 +64,7 @@ class PgaguiConversationStore(ConversationStore):
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Sequence[ConversationRecord]:
         """Returns the records, those with the scope alone, the one saved last first."""
-        found = []
+        found: list[Any] = []
         for archived in (False, True):
             cursor = None
             while page := await self._store.threads(
