@@ -8,6 +8,8 @@ import (
 	"maps"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strconv"
@@ -43,6 +45,9 @@ func serve(t *testing.T, pool *pgxpool.Pool, agents map[string]string) *process 
 func serveWithGrace(t *testing.T, pool *pgxpool.Pool, agents map[string]string, grace time.Duration) *process {
 	t.Helper()
 	store := pgagui.New(pool, nil)
+	if command := os.Getenv("PGAGUI_TEST_SERVE"); command != "" {
+		return &process{&httptest.Server{URL: serveBy(t, strings.Fields(command), pool, agents)}, nil, store}
+	}
 	options := server.Options{
 		Access: access.Anonymous("", access.Admin), Limits: access.LimitOptions{RequestsPerSecond: -1, Streams: -1}, Grace: grace,
 		Logger: slog.New(slog.DiscardHandler),
@@ -55,6 +60,22 @@ func serveWithGrace(t *testing.T, pool *pgxpool.Pool, agents map[string]string, 
 	p := &process{httptest.NewServer(handler), handler, store}
 	t.Cleanup(func() { p.shutDown(t) })
 	return p
+}
+
+// serveBy starts another server, which gets the address of the database and the agents, and writes its own address.
+func serveBy(t *testing.T, command []string, pool *pgxpool.Pool, agents map[string]string) (url string) {
+	t.Helper()
+	text := must.Have(json.Marshal(agents))(t)
+	server := exec.Command(command[0], append(command[1:], pool.Config().ConnString(), string(text))...)
+	server.Stderr = os.Stderr
+	out := must.Have(server.StdoutPipe())(t)
+	must.Do(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
+	must.Have(fmt.Fscanln(out, &url))(t)
+	return url
 }
 
 func (p *process) shutDown(t *testing.T) {
