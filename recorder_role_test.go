@@ -1,10 +1,7 @@
 package pgagui_test
 
 import (
-	"context"
-	"crypto/rand"
 	"errors"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -20,20 +17,8 @@ import (
 func recorderRole(t *testing.T, address string) *pgxpool.Pool {
 	t.Helper()
 	owner := testdb.Connect(t, address)
-	role := "pgagui_recorder_" + strings.ToLower(rand.Text()[:8])
-	for _, statement := range []string{
-		`create role ` + role + ` login password 'secret' in role agui_recorder`, `select agui.map_operator('` + role + `')`, `call agui.enable_row_security()`,
-	} {
-		testdb.Exec(t, owner, statement)
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	parsed := must.Have(url.Parse(address))(t)
-	parsed.User = url.UserPassword(role, "secret")
-	return testdb.Connect(t, parsed.String())
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
+	return testdb.Connect(t, testdb.As(t, address, testdb.Role(t, owner, "recorder", "agui_recorder", `select agui.map_operator('%s')`)))
 }
 
 // A server of many scopes records and follows on a pool with the role agui_recorder, and makes all other calls on a pool that is bound

@@ -2,11 +2,9 @@ package pgagui_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -26,20 +24,8 @@ import (
 func poolRole(t testing.TB, address string) string {
 	t.Helper()
 	owner := testdb.Connect(t, address)
-	role := "pgagui_pool_" + strings.ToLower(rand.Text()[:8])
-	for _, statement := range []string{
-		`create role ` + role + ` login password 'secret' in role agui_writer`, `select agui.map_pool('` + role + `')`, `call agui.enable_row_security()`,
-	} {
-		testdb.Exec(t, owner, statement)
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	parsed := must.Have(url.Parse(address))(t)
-	parsed.User = url.UserPassword(role, "secret")
-	return parsed.String()
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
+	return testdb.As(t, address, testdb.Role(t, owner, "pool", "agui_writer", `select agui.map_pool('%s')`))
 }
 
 // underRowSecurity runs a test on a pool of two connections whose role is mapped as a pool, and on one that goes through PgBouncer.

@@ -1,16 +1,12 @@
 package explorer_test
 
 import (
-	"context"
-	"crypto/rand"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/explorer"
@@ -53,26 +49,9 @@ func TestRowSecurity(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	owner := testdb.Connect(t, address)
-	suffix := strings.ToLower(rand.Text()[:8])
-	pool, tenant := "pgagui_web_"+suffix, "pgagui_acme_"+suffix
-	for _, statement := range []string{
-		"create role " + pool + " login password 'secret' in role agui_writer", "select agui.map_pool('" + pool + "')",
-		"create role " + tenant + " login password 'secret' in role agui_writer", "select agui.map_tenant('" + tenant + "', 'acme')",
-		"call agui.enable_row_security()",
-	} {
-		testdb.Exec(t, owner, statement)
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), "drop role "+pool+", "+tenant); err != nil {
-			t.Error(err)
-		}
-	})
-	as := func(role string) *pgxpool.Pool {
-		parsed := must.OrPanic(url.Parse(address))
-		parsed.User = url.UserPassword(role, "secret")
-		return testdb.Connect(t, parsed.String())
-	}
-	web, acme := as(pool), as(tenant)
+	testdb.Exec(t, owner, "call agui.enable_row_security()")
+	web := testdb.Connect(t, testdb.As(t, address, testdb.Role(t, owner, "web", "agui_writer", "select agui.map_pool('%s')")))
+	acme := testdb.Connect(t, testdb.As(t, address, testdb.Role(t, owner, "acme", "agui_writer", "select agui.map_tenant('%s', 'acme')")))
 	store := pgagui.New(web, &pgagui.Config{SetScope: true})
 	appendTenant(t, store, "acme", "plain")
 	appendTenant(t, store, "globex", secretWord)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"slices"
 	"strings"
@@ -282,13 +281,7 @@ func TestRetentionKeepsTenantsApart(t *testing.T) {
 		importOld(t, pool, scope, "held", 400, finished)
 		testdb.Exec(t, pool, `select agui.set_hold('held', 'a reason', $1)`, scope)
 	}
-	role := fmt.Sprint("tenant_", rand.Uint32())
-	testdb.Exec(t, pool, `create role `+role+` in role agui_maintainer`)
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
+	role := testdb.Role(t, pool, "tenant", "agui_maintainer")
 	testdb.Exec(t, pool, `call agui.enable_row_security()`)
 	testdb.Exec(t, pool, `select agui.map_tenant($1, 'a')`, role)
 	testdb.Exec(t, pool, `select agui.set_retention('erase', '1 year'), agui.set_retention('erase', '2 years', 'b')`)

@@ -1,14 +1,10 @@
 package server_test
 
 import (
-	"context"
-	"crypto/rand"
-	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/pgagui/pgagui"
-	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/server"
 )
@@ -19,28 +15,12 @@ func TestTwoPoolsUnderRowSecurity(t *testing.T) {
 	t.Parallel()
 	address := testdb.New(t)
 	owner := testdb.Connect(t, address)
-	suffix := strings.ToLower(rand.Text()[:8])
-	requests, live := "pgagui_requests_"+suffix, "pgagui_live_"+suffix
-	for _, statement := range []string{
-		`create role ` + requests + ` login password 'secret' in role agui_writer, agui_maintainer`, `select agui.map_pool('` + requests + `')`,
-		`create role ` + live + ` login password 'secret' in role agui_recorder`, `select agui.map_operator('` + live + `')`,
-		`call agui.enable_row_security()`,
-	} {
-		testdb.Exec(t, owner, statement)
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop role `+requests+`, `+live); err != nil {
-			t.Error(err)
-		}
-	})
-	as := func(role string) string {
-		parsed := must.Have(url.Parse(address))(t)
-		parsed.User = url.UserPassword(role, "secret")
-		return parsed.String()
-	}
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
+	requests := testdb.Role(t, owner, "requests", "agui_writer, agui_maintainer", `select agui.map_pool('%s')`)
+	live := testdb.Role(t, owner, "live", "agui_recorder", `select agui.map_operator('%s')`)
 	authenticator, made := tokens(t, "a admin", "b admin")
 	a := newAgent(t)
-	store := pgagui.New(testdb.Connect(t, as(requests)), &pgagui.Config{SetScope: true, Live: testdb.Connect(t, as(live))})
+	store := pgagui.New(testdb.Connect(t, testdb.As(t, address, requests)), &pgagui.Config{SetScope: true, Live: testdb.Connect(t, testdb.As(t, address, live))})
 	p := serveStore(t, store, server.Options{Agents: withAgent(a).Agents, Access: authenticator})
 
 	for i, scope := range []string{"a", "b"} {

@@ -2,7 +2,6 @@ package test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,14 +22,7 @@ import (
 // newRole makes a role that may do everything that can be granted, for one test: roles belong to the whole server.
 func newRole(t *testing.T, pool *pgxpool.Pool, name string) string {
 	t.Helper()
-	name = fmt.Sprintf("pgagui_%s_%s", name, strings.ToLower(rand.Text()[:8]))
-	testdb.Exec(t, pool, `create role `+name+` in role agui_writer, agui_worker, agui_maintainer`)
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.Background(), `drop role `+name); err != nil {
-			t.Error(err)
-		}
-	})
-	return name
+	return testdb.Role(t, pool, name, "agui_writer, agui_worker, agui_maintainer")
 }
 
 // asRole returns a pool whose connections are those of a role, as if it had logged in.

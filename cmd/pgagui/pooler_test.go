@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -146,20 +143,9 @@ func TestTheFlagNamesTheScopeThroughAPooler(t *testing.T) {
 	t.Parallel()
 	database := testdb.New(t)
 	owner := testdb.Connect(t, database)
-	role := "pool_" + strings.ToLower(rand.Text())
-	for _, statement := range []string{
-		`create role ` + role + ` login password 'secret' in role agui_writer`, `select agui.map_pool('` + role + `')`, `call agui.enable_row_security()`,
-	} {
-		testdb.Exec(t, owner, statement)
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	address := must.Have(url.Parse(database))(t)
-	address.User = url.UserPassword(role, "secret")
-	commands := clitest.On(t, pooler.Start(t, address.String()))
+	testdb.Exec(t, owner, `call agui.enable_row_security()`)
+	role := testdb.Role(t, owner, "pool", "agui_writer", `select agui.map_pool('%s')`)
+	commands := clitest.On(t, pooler.Start(t, testdb.As(t, database, role)))
 	commands.Must("import", "--scope", "a", clitest.WriteFile(t, "events.ndjson", clitest.Answer("t", "r", 3)...))
 	for _, line := range []string{"threads", "show t", "log t", "log --all-threads", "show t --status", "events t --page", "show t --document", "events t", "events t --follow --run r", "report"} {
 		if got := commands.Run(append(strings.Fields(line), "--scope", "a")...); got.Code != cli.ExitOK || got.Out == "" {

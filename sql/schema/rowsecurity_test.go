@@ -1,8 +1,6 @@
 package schema_test
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	osexec "os/exec"
 	"strings"
@@ -19,14 +17,7 @@ import (
 // tenantRole makes a role for one test that may append, and maps it to a scope.
 func tenantRole(t *testing.T, pool *pgxpool.Pool, scope string) string {
 	t.Helper()
-	role := "pgagui_tenant_" + strings.ToLower(rand.Text()[:8])
-	testdb.Exec(t, pool, fmt.Sprintf(`create role %s in role agui_writer; select agui.map_tenant('%[1]s', '%s')`, role, scope))
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	return role
+	return testdb.Role(t, pool, "tenant", "agui_writer", `select agui.map_tenant('%s', '`+scope+`')`)
 }
 
 // tables with keys of threads, and those of them that row-level security is on for.

@@ -1,12 +1,9 @@
 package serve
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +11,6 @@ import (
 	"github.com/pgagui/pgagui"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/cli"
 	"github.com/pgagui/pgagui/cmd/pgagui/internal/clitest"
-	"github.com/pgagui/pgagui/internal/must"
 	"github.com/pgagui/pgagui/internal/testdb"
 	"github.com/pgagui/pgagui/internal/wait"
 )
@@ -31,19 +27,8 @@ func TestWhatAnAgentAnsweredIsForOperators(t *testing.T) {
 	t.Cleanup(agent.Close)
 	commands := clitest.NewCommandLine(t)
 	owner := testdb.Connect(t, commands.DatabaseURL)
-	suffix := strings.ToLower(rand.Text()[:8])
 	as := func(name, roles, mapping string) clitest.CommandLine { // a command line with a role of its own
-		role := name + "_" + suffix
-		testdb.Exec(t, owner, `create role `+role+` login password 'secret' in role `+roles)
-		testdb.Exec(t, owner, fmt.Sprintf(mapping, role))
-		t.Cleanup(func() {
-			if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
-				t.Error(err)
-			}
-		})
-		address := must.Have(url.Parse(commands.DatabaseURL))(t)
-		address.User = url.UserPassword(role, "secret")
-		return clitest.On(t, address.String())
+		return clitest.On(t, testdb.As(t, commands.DatabaseURL, testdb.Role(t, owner, name, roles, mapping)))
 	}
 	web := as("web", "agui_writer, agui_diagnoser", `select agui.map_pool('%s')`)
 	recorder := as("recorder", "agui_recorder", `select agui.map_operator('%s')`)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/base64"
@@ -16,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -379,16 +377,9 @@ func TestServeWithAWorker(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	owner := testdb.Connect(t, commands.DatabaseURL)
-	role := "jobs_" + strings.ToLower(rand.Text())
-	testdb.Exec(t, owner, `create role `+role+` login password 'secret' in role agui_reader`)
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	as := must.Have(url.Parse(commands.DatabaseURL))(t)
-	as.User = url.UserPassword(role, "secret")
-	s := commands.Serve("--insecure", "--agent", "assistant="+clitest.NewSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as.String())
+	role := testdb.Role(t, owner, "jobs", "agui_reader")
+	as := testdb.As(t, commands.DatabaseURL, role)
+	s := commands.Serve("--insecure", "--agent", "assistant="+clitest.NewSample(t), "--worker", "--worker-compact", "@every 1s", "--worker-reap", "@every 1s", "--worker-database-url", as)
 	s.WaitForLine(t, `"msg":"job scheduled","job":"compact","schedule":"@every 1s"`)
 	s.WaitForLine(t, `"msg":"job failed","job":"`, "permission denied", `"advice":"grant agui_worker`) // its role, not that of requests
 	if answer, text := s.Request(http.DefaultClient, "", "POST", "/agent/assistant/run", clitest.RunInput("t", "r", "Hello")); answer.StatusCode != http.StatusOK {

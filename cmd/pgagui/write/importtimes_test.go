@@ -1,7 +1,6 @@
 package write
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -105,13 +104,7 @@ func TestImportWithoutTheRightToSetTimes(t *testing.T) {
 	t.Parallel()
 	commands := clitest.NewCommandLine(t)
 	pool := testdb.Connect(t, commands.DatabaseURL)
-	role := "importer_" + pool.Config().ConnConfig.Database
-	testdb.Exec(t, pool, `create role `+role+` in role agui_writer`)
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.Background(), `drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
+	role := testdb.Role(t, pool, "importer", "agui_writer")
 	writer := clitest.On(t, commands.DatabaseURL+"?role="+role)
 	if strings.Contains(commands.DatabaseURL, "?") {
 		writer.DatabaseURL = commands.DatabaseURL + "&role=" + role
