@@ -110,7 +110,7 @@ test-costly: oracle-client bench-peers clients $(if $(shell command -v python3),
 	$(WITH_SERVER) $(call test_packages,. ./server,-vet=off -timeout 20m -short -skip $(AT_THE_DOOR) $(ARGS),-cluster)
 
 COSTLY_PACKAGES := ./cluster ./cmd/pgagui ./jobs ./bench ./bench/cmd/guard ./cmd/pgagui/write ./cmd/pgagui/serve ./explorer ./protocol ./server ./server/accept ./test/modules ./test/clients ./test/crash
-COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTrees|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|StartGoThrough|ClientFromOpenAPI|WhatAnImporter|TheDescription|WhoeverIsKilled"
+COSTLY := "CostlyRuns|Guard|Memory|ABodyAtTheLimit|LargeBatch|EveryPhase|SchemasAreThose|NewType|LargeTreesIn|KilledMove|LosesItsSe(ssions|rvers)|CommandIsInstalled|ContainerImage|PagesAreFollowed|StartGoThrough|ClientFromOpenAPI|WhatAnImporter|TheDescriptionIs|WhoeverIsKilled"
 
 # What the server does before it calls the Store, or after that has answered, does not depend on where threads are.
 AT_THE_DOOR := "ASlowReader|SlowReadersOf|SlowWritersOf|ASlowWatcher|MemoryOf|MemoryIs|ABody|Compressed|Limits|Token|Malformed|Wrong|Bounded|TooMany|Headers|SomeNetworks|NowhereElse|HalfClosed|ClosesIdle|WithoutEnd|AnswerOpen|AgentsDoWrong|PanicFails|TestReplica$$|FailoverToTheReplica"

@@ -29,12 +29,7 @@ import (
 )
 
 // someMiB is a limit of bodies for tests of what does not depend on it.
-func someMiB() int {
-	if testing.Short() {
-		return 2
-	}
-	return 16
-}
+const someMiB = 2
 
 // bodies is a server with a limit of bodies, and with as much memory as the defaults have for that.
 type bodies struct {
@@ -113,7 +108,7 @@ func (b *bodies) released(what string) {
 
 func TestMemoryOfLargeBodies(t *testing.T) {
 	t.Parallel()
-	b := serveBodies(t, someMiB())
+	b := serveBodies(t, someMiB)
 	b.server.SetPatience(wait.Patience)
 	var peak atomic.Int64
 	stop := make(chan struct{})
@@ -164,7 +159,7 @@ func TestMemoryOfLargeBodies(t *testing.T) {
 
 func TestABodyIsTooLarge(t *testing.T) {
 	t.Parallel()
-	b := serveBodies(t, someMiB())
+	b := serveBodies(t, someMiB)
 	large := inputOf("t", "r", b.limit+1)
 	envelope := `{"method":"agent/run","params":{"agentId":"test"},"body":` + large + `}`
 	for _, test := range []struct {
@@ -243,7 +238,7 @@ func TestABodyAtTheLimit(t *testing.T) {
 // A single-route request of CopilotKit counts once.
 func TestABodyInAnEnvelope(t *testing.T) {
 	t.Parallel()
-	b := serveBodies(t, someMiB())
+	b := serveBodies(t, someMiB)
 	b.server.SetPatience(wait.Patience)
 	go func() { (<-b.agent.calls).finish("a1", "Hello") }()
 	envelope := `{"method":"agent/run","params":{"agentId":"test"},"body":` + inputOf("t", "r", b.limit-1000) + `}`
@@ -255,7 +250,7 @@ func TestABodyInAnEnvelope(t *testing.T) {
 
 func TestMemoryIsUsedUp(t *testing.T) {
 	t.Parallel()
-	b := serveBodies(t, someMiB())
+	b := serveBodies(t, someMiB)
 	b.server.SetPatience(50 * time.Millisecond)
 	document := `{"events":["` + noise(b.limit*3/4) + `"]}`
 	body, send := io.Pipe()
@@ -300,7 +295,7 @@ func TestMemoryIsUsedUp(t *testing.T) {
 // The input of a run counts until the agent and the log have it, although its client is gone.
 func TestMemoryOfARunThatBegins(t *testing.T) {
 	t.Parallel()
-	b := serveBodies(t, someMiB())
+	b := serveBodies(t, someMiB)
 	b.server.SetPatience(50 * time.Millisecond)
 	ctx, disconnect := context.WithCancel(t.Context())
 	defer disconnect()
