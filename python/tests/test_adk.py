@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from contextlib import asynccontextmanager
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from google.adk.tools.long_running_tool import LongRunningFunctionTool
 from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
-from pgagui import AsyncStore
+from pgagui import AsyncStore, errors
 from pgagui.adk import PgaguiSessionService
 
 from .conftest import over_asyncpg
@@ -230,6 +231,22 @@ async def test_what_is_not_there(service):
         GetSessionConfig(num_recent_events=-1)
 
 
+async def test_values_that_are_no_json(address):
+    async with AsyncStore(address) as store:
+        service = PgaguiSessionService(store)
+        time, text = datetime(2026, 1, 1, tzinfo=timezone.utc), "\ud800"
+        state = {"time": time, "set": {1}, "function": len, "text": text, "nul": "\0"}
+        session = await service.create_session(**IDS, session_id="s", state=state)
+        assert session.state.pop("function") == repr(len)
+        assert session.state == {
+            "time": "2026-01-01T00:00:00Z", "set": [1], "text": text, "nul": "\0"
+        }  # fmt: skip
+        for wrong in float("nan"), {"a": float("inf")}:
+            with pytest.raises(errors.InvalidEvents, match="no JSON"):
+                await service.append_event(session, event(delta={"n": wrong}))
+        assert session.events == []
+
+
 async def test_a_stale_session_is_refused(service):
     if service.kind == "memory":
         pytest.skip("it has one process, and takes what comes")
@@ -289,10 +306,10 @@ async def test_what_is_deleted_is_deleted_and_no_list_shows_sessions(address):
             "select (select count(*) from agui.session_state where document::text ~ 'secret')"
             " + (select count(*) from agui.checkpoint) as n"
         )
-        [before] = await store._database.rows(text, {}, "")
+        # The state without its earlier versions, and three events.
+        assert await store._database.rows(text, {}, "") == [{"n": 4}]
         await service.delete_session(**IDS, session_id="s")
-        [after] = await store._database.rows(text, {}, "")
-        assert before["n"] == 7 and after["n"] == 0
+        assert await store._database.rows(text, {}, "") == [{"n": 0}]
 
 
 class Scripted(BaseLlm):

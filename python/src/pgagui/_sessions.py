@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from .errors import InvalidEvents
+
 
 def last_only(columns: str) -> str:
     """A statement whose writes keep no earlier versions of their documents.
@@ -16,3 +21,11 @@ def last_only(columns: str) -> str:
 from (
     select coalesce(current_setting('agui.session_versions', true), '') as value offset 0
 ) as before"""
+
+
+def document(value: Any) -> str:
+    """The text of what a framework saves."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise InvalidEvents(f"what is to be saved is no JSON: {error}") from error

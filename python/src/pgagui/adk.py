@@ -28,9 +28,9 @@ from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events import Event
 from google.adk.sessions import BaseSessionService, Session, State
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
-from pydantic_core import from_json, to_json
+from pydantic_core import to_jsonable_python
 
-from ._sessions import last_only
+from ._sessions import document, last_only
 from .errors import StaleVersion
 from .store import AsyncStore
 
@@ -42,9 +42,8 @@ ONE_USER = "agui.load_session_state(%(users)s, %(user_id)s, scope => %(scope)s)"
 
 # The first session of a user brings the threads that others share. A thread that is set is locked
 # until the end, so that comes first, in one order.
-CREATE = f"""with known as materialized (select count(*) > 0 as yes from {ONE_USER})
-select
-    (
+KNOWN = f"with known as materialized (select count(*) > 0 as yes from {ONE_USER})\n"
+CREATE = """(
         select count(
             agui.set_thread(name, archived => true, create_if_missing => true, scope => %(scope)s)
         )
@@ -58,8 +57,7 @@ select
     end,
     agui.save_session_state(%(sessions)s, %(id)s, %(head)s::json, scope => %(scope)s)"""
 
-APPEND = """select
-    agui.save_session_state(
+APPEND = """agui.save_session_state(
         %(sessions)s, %(id)s, %(head)s::json, expected_version => %(version)s, scope => %(scope)s
     ) as version,
     agui.save_checkpoint(
@@ -158,7 +156,7 @@ class PgaguiSessionService(BaseSessionService):
             "head": _head(names, time.time(), 0),
         }
         try:
-            await self._rows(CREATE + saves, names, values)
+            await self._rows(KNOWN + last_only(CREATE + saves), names, values)
         except StaleVersion:
             raise AlreadyExistsError(f"Session with id {session_id} already exists.") from None
         created = await self.get_session(
@@ -191,7 +189,7 @@ class PgaguiSessionService(BaseSessionService):
             elif row["kind"] == "event":
                 events.append(Event.model_validate_json(row["json"]))
             else:
-                state[PREFIXES[row["kind"]] + row["key"]] = from_json(row["json"])
+                state[PREFIXES[row["kind"]] + row["key"]] = json.loads(row["json"])
         if session is None:
             return None
         after = config.after_timestamp
@@ -210,7 +208,7 @@ class PgaguiSessionService(BaseSessionService):
         for row in rows:
             if row["kind"] != "head":
                 key = PREFIXES[row["kind"]] + row["key"]
-                states[row["user_id"], row["id"]][key] = from_json(row["json"])
+                states[row["user_id"], row["id"]][key] = json.loads(row["json"])
         sessions: list[Session] = []
         for row in rows:
             if row["kind"] == "head":
@@ -233,7 +231,7 @@ class PgaguiSessionService(BaseSessionService):
             " from agui.session_states(%(user)s, scope => %(scope)s)"
         )
         rows = await self._rows(text, _names(app_name, user_id), {})
-        return {row["key"]: from_json(row["json"]) for row in rows}
+        return {row["key"]: json.loads(row["json"]) for row in rows}
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Stores an event with its change of the states, and takes both into the session.
@@ -261,7 +259,7 @@ class PgaguiSessionService(BaseSessionService):
                 "event": stored.model_dump_json(exclude_none=True),
             }
             try:
-                [row] = await self._rows(APPEND + saves, names, values)
+                [row] = await self._rows(last_only(APPEND + saves), names, values)
             except StaleVersion as error:
                 if json.loads(error.detail)["currentVersion"] == 0:
                     raise SessionNotFoundError(f"Session {session.id} not found.") from None
@@ -333,14 +331,14 @@ def _saves(delta: dict[str, Any], names: dict[str, str]) -> tuple[str, dict[str,
     saves: list[tuple[str, str, str]] = []
     for key, value in _lasting(delta).items():
         kind = next(kind for kind, prefix in PREFIXES.items() if key.startswith(prefix))
-        document = to_json(value, serialize_unknown=True).decode()
-        saves.append((names[kind], key.removeprefix(PREFIXES[kind]), document))
-    text = ""
+        text = document(to_jsonable_python(value, serialize_unknown=True))
+        saves.append((names[kind], key.removeprefix(PREFIXES[kind]), text))
+    columns = ""
     values: dict[str, Any] = {}
-    for i, (thread, key, document) in enumerate(sorted(saves)):
-        text += (
+    for i, save in enumerate(sorted(saves)):
+        columns += (
             f", agui.save_session_state(%(thread{i})s, %(key{i})s, %(document{i})s::json,"
             " overwrite => true, scope => %(scope)s)"
         )
-        values |= {f"thread{i}": thread, f"key{i}": key, f"document{i}": document}
-    return text, values
+        values |= dict(zip((f"thread{i}", f"key{i}", f"document{i}"), save, strict=True))
+    return columns, values

@@ -5,7 +5,6 @@ PgaguiSnapshotStore needs agent-framework-ag-ui, too, which a program with an AG
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_framework import HistoryProvider, Message
 
 from ._database import Rows
-from ._sessions import last_only
-from .errors import InvalidEvents
+from ._sessions import document, last_only
 from .store import AsyncStore
 
 if TYPE_CHECKING:
@@ -83,7 +81,7 @@ class PgaguiHistoryProvider(HistoryProvider):
             await self._store._value(
                 "save_checkpoint", thread_id=session_id or "default",
                 checkpoint_id=str(uuid.uuid4()),
-                document=_json({"messages": [message.to_dict() for message in messages]}),
+                document=document({"messages": [message.to_dict() for message in messages]}),
                 namespace=self._namespace,
             )  # fmt: skip
 
@@ -103,7 +101,7 @@ class PgaguiSnapshotStore:
 
     async def save(self, *, scope: str, thread_id: str, snapshot: AGUIThreadSnapshot) -> None:
         """Replaces the snapshot of a thread."""
-        await self._rows(SAVE, scope, thread_id, document=_json(asdict(snapshot)))
+        await self._rows(SAVE, scope, thread_id, document=document(asdict(snapshot)))
 
     async def get(self, *, scope: str, thread_id: str) -> AGUIThreadSnapshot | None:
         """Returns the snapshot of a thread, or None."""
@@ -137,10 +135,3 @@ def _check(value: str, name: str) -> None:
         raise TypeError(f"{name} must be a string.")
     if not value:
         raise ValueError(f"{name} must be a non-empty string.")
-
-
-def _json(value: Any) -> str:
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidEvents(f"what is to be saved is no JSON: {error}") from error

@@ -6,7 +6,6 @@ agents as session state, each message as a checkpoint.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from strands.multiagent import MultiAgentBase
@@ -14,7 +13,7 @@ from strands.session import RepositorySessionManager, SessionRepository
 from strands.types.exceptions import SessionException
 from strands.types.session import Session, SessionAgent, SessionMessage
 
-from ._sessions import last_only
+from ._sessions import document, last_only
 from .store import Store
 
 NAME = "strands"  # of the session, and of its checkpoints as a run: they are removed by it
@@ -170,14 +169,14 @@ class PgaguiSessionManager(RepositorySessionManager, SessionRepository):
         return rows[0]["document"] if rows else None
 
     def _save(self, session_id: str, key: str, value: Any) -> None:
-        self._rows(SAVE, session_id, key=key, document=_json(value))
+        self._rows(SAVE, session_id, key=key, document=document(value))
 
     def _message(
         self, text: str, session_id: str, agent_id: str, message: SessionMessage
     ) -> list[dict[str, Any]]:
         return self._rows(
             text, session_id, id=_id(message.message_id), namespace=_namespace(agent_id),
-            name=NAME, document=_json(message.to_dict()),
+            name=NAME, document=document(message.to_dict()),
         )  # fmt: skip
 
     def _rows(self, text: str, session_id: str, **values: Any) -> list[dict[str, Any]]:
@@ -194,7 +193,3 @@ def _namespace(agent_id: str) -> str:
 def _id(message_id: int) -> str:
     """In the order of the numbers."""
     return f"{message_id:010}"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, allow_nan=False)
