@@ -207,7 +207,7 @@ test-field: clients $(if $(shell command -v npm),$(addsuffix /node_modules/.pack
 .PHONY: test-python
 test-python: python/venv/installed python/ag-ui-0.1/venv/installed python/src/pgagui/migrations.json ## Check and test the Python package (3.10 or newer); ARGS adds to pytest
 	cd python && venv/bin/ruff check && venv/bin/ruff format --check && venv/bin/mypy && venv/bin/basedpyright
-	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py
+	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py && venv/bin/basedpyright --project ag-ui-0.1
 	$(WITH_SERVER) sh -c 'cd python && venv/bin/python -m pytest -q $(ARGS) && ag-ui-0.1/venv/bin/python -m pytest -q tests/test_agent_framework.py'
 
 # Those of 3.10 to 3.14 that are installed; PYTHONS names others. The packages are the newest for each.

@@ -181,7 +181,7 @@ class PgaguiSessionService(BaseSessionService):
         names = _names(app_name, user_id, session_id)
         rows = await self._rows(GET, names, {"recent": config.num_recent_events})
         session = None
-        state = {}
+        state: dict[str, Any] = {}
         events: list[Event] = []
         for row in rows:
             if row["kind"] == "head":

@@ -129,7 +129,7 @@ class PgaguiSnapshotStore:
         return await self._store._database.rows(text, values, scope)
 
 
-def _check(value: str, name: str) -> None:
+def _check(value: object, name: str) -> None:
     """Refuses what the store of Agent Framework in memory refuses."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string.")
