@@ -192,7 +192,8 @@ async def test_a_page_leaves_reloads_and_stops(address):
             stopped = await client.post("/threads/trip/stop", json={"reason": "enough"})
             assert stopped.json() == {"stopped": 1}
             rest = await collect(stream)
-        assert rest[-1][1]["outcome"] == {"type": "cancelled"}
+        # This client names no protocol: it may be one before AG-UI 1.0, which refuses the outcome.
+        assert rest[-1][1]["result"]["stopped"] and "outcome" not in rest[-1][1]
 
 
 async def test_answers_are_those_of_pgagui_serve(address):

@@ -269,12 +269,14 @@ async def run(call: Call) -> Response:
     try:
         await tee.begin()
     except RunIDInUse:
-        return stream(_of_run(call.store, thread_id, run_id))
+        again = _of_run(call.store, thread_id, run_id)
+        return stream(_shown(call.store, thread_id, again, members.get("protocolVersion"), False))
     except RunInProgress as error:
         error.run_id = await _in_progress(call.store, thread_id)  # type: ignore[attr-defined]
         raise
     parent = tee.recording.parent_run_id
-    events = _behind_history(call.store, tee) if tee.recording.lacks_history else tee
+    protocol, lacks_history = members.get("protocolVersion"), tee.recording.lacks_history
+    events = _shown(call.store, thread_id, tee, protocol, lacks_history)
     return stream(_named(call, tee, events), parent)
 
 
@@ -288,24 +290,39 @@ async def _named(call: Call, tee: Tee, events: AsyncIterable[Event]) -> AsyncGen
         yield event
 
 
-async def _behind_history(store: AsyncStore, tee: Tee) -> AsyncGenerator[Event, None]:
-    """Puts the history in place of the first event, for a client that does not have it."""
-    is_first = True
-    async for event in tee:
-        if is_first:
-            is_first = False
-            run = tee.recording
-            history = await store.attach(run.thread_id, run.run_id, at_seq=event.seq)
+async def _shown(
+    store: AsyncStore,
+    thread_id: str,
+    events: AsyncIterable[Event],
+    protocol: str | None,
+    lacks_history: bool = True,
+) -> AsyncGenerator[Event, None]:
+    """Writes events for a client.
+
+    The history, which has the messages of the input, stands in place of the event that begins a
+    run, unless the client has sent it. Clients before AG-UI 1.0, which name no protocol, refuse the
+    outcome cancelled; they read the result.
+    """
+    async for event in events:
+        if lacks_history and event.type == "RUN_STARTED" and event.seq is not None:
+            history = await store.attach(thread_id, event.run_id, at_seq=event.seq)
             for past in history.events():
                 # A client puts what is new to it behind what it has. So a list comes first that
                 # leaves it the first message alone.
                 if past.type == "MESSAGES_SNAPSHOT" and (said := past.data["messages"]):
-                    alone = {"type": past.type, "messages": said[:1]}
-                    text = json.dumps(alone, ensure_ascii=False)
-                    yield Event(None, past.run_id, past.type, text)
-                yield past
+                    yield _changed(past, {"type": past.type, "messages": said[:1]})
+                yield dataclasses.replace(past, seq=event.seq) if past.seq else past
+        elif not protocol and event.type == "RUN_FINISHED" and "cancelled" in event.json:
+            members = event.data
+            if member(members.get("outcome"), "type") == "cancelled":
+                del members["outcome"]
+            yield _changed(event, members)
         else:
             yield event
+
+
+def _changed(event: Event, members: dict[str, Any]) -> Event:
+    return dataclasses.replace(event, json=json.dumps(members))
 
 
 async def _of_run(store: AsyncStore, thread_id: str, run_id: str) -> AsyncGenerator[Event, None]:
@@ -339,7 +356,8 @@ async def connect(call: Call) -> Response:
     if not isinstance(thread_id, str) or not thread_id:
         raise Refused(400, 'the body has no "threadId"')
     last = call.request.headers.get("Last-Event-ID") or members.get("lastSeenEventId")
-    return stream(call.store.connect(thread_id, after=last))
+    followed = call.store.connect(thread_id, after=last)
+    return stream(_shown(call.store, thread_id, followed, members.get("protocolVersion")))
 
 
 async def events(call: Call) -> Response:
@@ -354,7 +372,8 @@ async def events(call: Call) -> Response:
     elif not stay:
         await call.store.thread(thread_id)
     last = call.request.headers.get("Last-Event-ID") or given["last_event_id"]
-    return stream(call.store.connect(thread_id, after=last, run_id=run_id, stay=stay))
+    followed = call.store.connect(thread_id, after=last, run_id=run_id, stay=stay)
+    return stream(_shown(call.store, thread_id, followed, given["protocol_version"]))
 
 
 async def stop(call: Call) -> Response:
