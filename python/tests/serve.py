@@ -4,6 +4,7 @@ It writes its address when it listens. Its agents are at addresses, as those of 
 """
 
 import asyncio
+import contextlib
 import json
 import signal
 import socket
@@ -43,4 +44,5 @@ async def main(address, agents):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    asyncio.run(main(*sys.argv[1:]))
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(*sys.argv[1:]))

@@ -19,7 +19,7 @@ SOURCE = str(ROOT / "python/src")
 @asynccontextmanager
 async def backend(address, folder):
     page = (ROOT / "docs/start/python.md").read_text()
-    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [program, _] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (folder / "app.py").write_text(program)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

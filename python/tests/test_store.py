@@ -237,3 +237,48 @@ async def test_a_quiet_stream_has_comments(store):
         assert frame.startswith(b"id: 1-")
         assert await anext(frames) == comment
         await frames.aclose()
+
+
+async def test_a_conversation_larger_than_a_frame_comes_in_parts(store):
+    for thread, sizes in (("many", [4] * 5), ("large", [1, 11, 1])):
+        said = [
+            event
+            for n, size in enumerate(sizes)
+            for event in message("x" * (size << 20), id=f"m{n}")
+        ]
+        await store.append(
+            thread, "run-1", [started(thread=thread), *said, finished(thread=thread)]
+        )
+    history = await collect(store.connect("many"))
+    assert max(len(event.json) for event in history) < 10 << 20
+    assert sum(event.json.count("x" * (4 << 20)) for event in history) == 5
+    assert [event.seq for event in history if event.seq] == [17] == [history[-1].seq]
+    assert history[-1].type == "RUN_FINISHED"
+
+    history = await collect(store.connect("large"))
+    assert sum(event.json.count("x" * (1 << 20)) for event in history) == 2
+    assert history[-1].type == "RUN_ERROR" and history[-1].data["code"] == "MESSAGE_TOO_LARGE"
+
+
+async def test_a_page_resumes_in_the_run_that_it_names(store):
+    ends, positions = {}, {}
+    for run, parent in (("root", ""), ("left", "root"), ("right", "root")):
+        events = [started(run), *message(run, id=run), finished(run)]
+        ends[run] = await store.append("trip", run, events, parent=parent)
+        for event in await store.events("trip", run):
+            positions[event.seq] = event.position
+
+    async def resumed(seq, run):
+        return await collect(store.connect("trip", after=positions[seq], run_id=run))
+
+    rest = [event.seq for event in await resumed(ends["left"] - 2, "left")]
+    assert rest == [ends["left"] - 1, ends["left"]]
+    assert await resumed(ends["left"], "left") == []
+    before, *rest = await resumed(ends["root"] - 1, "left")
+    assert (before.seq, before.run_id) == (ends["root"], "root")
+    assert [rest[0].type, rest[-1].type] == [
+        "RUN_STARTED",
+        "RUN_FINISHED",
+    ] and "right" not in "".join(each.json for each in rest)
+    for seen, run in (("right", "left"), ("left", "root")):
+        assert [event.type for event in await resumed(ends[seen], run)][1] == "MESSAGES_SNAPSHOT"

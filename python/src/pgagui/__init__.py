@@ -7,6 +7,7 @@ from ._repair import repair_tool_calls
 from .store import AsyncStore, Store, sse
 from .types import (
     Attachment,
+    AttachmentPart,
     Batch,
     BranchPoint,
     Claim,
@@ -26,6 +27,7 @@ __all__ = [
     "Agent",
     "AsyncStore",
     "Attachment",
+    "AttachmentPart",
     "Batch",
     "BranchPoint",
     "Claim",

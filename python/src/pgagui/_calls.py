@@ -14,6 +14,7 @@ from ._database import AsyncDatabase
 from ._events import encode_events, encode_input
 from .types import (
     Attachment,
+    AttachmentPart,
     Batch,
     BranchPoint,
     Claim,
@@ -136,6 +137,21 @@ class AsyncCalls:
         """
         at = _at(thread_id, run_id, at_seq, at_time)
         return await self._one(Attachment, "attach", after_seq=after_seq, shape=shape, **at)
+
+    async def attach_part(
+        self, thread_id: str, run_id: str | None = None, *, at_seq: int | None = None, part: int = 1
+    ) -> AttachmentPart:
+        """Returns one part, of 8 MiB, of what attach returns: a client takes no event of any size.
+
+        For the parts behind the first one name the run and the seq that it returned. The last one
+        ends with RUN_ERROR if the history lacks a message or a value that is too large.
+        """
+        columns = columns_of(Attachment, "(attachment).") + ", next_part"
+        [row] = await self._rows(
+            "attach_part", columns, thread_id=thread_id, run_id=run_id, at_seq=at_seq, part=part
+        )
+        next_part: int | None = row.pop("next_part")
+        return AttachmentPart(Attachment(**row), next_part)
 
     async def replay(
         self,

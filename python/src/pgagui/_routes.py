@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
@@ -22,7 +23,7 @@ from ._recorder import Agent, History, OnConcurrentRun, Tee
 from ._repair import repair_tool_calls
 from .errors import RunIDInUse, RunInProgress, UnknownRun, UnknownThread
 from .store import AsyncStore, sse
-from .types import Event, Thread, columns_of
+from .types import AttachmentPart, Event, Thread, columns_of
 
 MAX_INPUT = 63 << 20  # bytes; what the schema takes in a call leaves room for the first event
 STREAM_HEADERS = {
@@ -305,13 +306,10 @@ async def _shown(
     """
     async for event in events:
         if lacks_history and event.type == "RUN_STARTED" and event.seq is not None:
-            history = await store.attach(thread_id, event.run_id, at_seq=event.seq)
-            for past in history.events():
-                # A client puts what is new to it behind what it has. So a list comes first that
-                # leaves it the first message alone.
-                if past.type == "MESSAGES_SNAPSHOT" and (said := past.data["messages"]):
-                    yield _changed(past, {"type": past.type, "messages": said[:1]})
-                yield dataclasses.replace(past, seq=event.seq) if past.seq else past
+            async for part in store._history(thread_id, event.run_id, event.seq):
+                for past in _replacing(part.events(), protocol):
+                    if past.type != "RUN_ERROR":  # the run continues without what is too large
+                        yield past
         elif not protocol and event.type == "RUN_FINISHED" and "cancelled" in event.json:
             members = event.data
             if member(members.get("outcome"), "type") == "cancelled":
@@ -319,6 +317,33 @@ async def _shown(
             yield _changed(event, members)
         else:
             yield event
+
+
+def _replacing(events: list[Event], protocol: str | None) -> list[Event]:
+    """A history after which a client has nothing else, and what it has in the stored order.
+
+    A list of messages removes what it does not name, and puts what is new behind the rest. So one
+    comes first that has the first message alone. It replaces the thoughts and activities of a
+    client only if it has some itself. So clients of AG-UI 1.0 get two, in which a thought, then an
+    activity, has the id of that message.
+    """
+    for i, event in enumerate(events):
+        if event.type == "MESSAGES_SNAPSHOT" and (said := event.data["messages"]):
+            first = {"id": said[0]["id"], "content": ""}
+            lists: list[Any] = [said[0]]
+            if protocol:
+                activity: dict[str, Any] = {"activityType": "none", "content": {}}
+                thought = first | {"role": "reasoning"}
+                lists = [thought, first | {"role": "activity"} | activity]
+            before = [_changed(event, {"type": event.type, "messages": [each]}) for each in lists]
+            return events[:i] + before + events[i:]
+    return events
+
+
+def _connected(part: AttachmentPart, protocol: str | None) -> list[Event]:
+    """A part for a client that connects. The list of a first part lacks kinds of messages."""
+    is_last = part.next_part is None
+    return part.events() if is_last or not protocol else _replacing(part.events(), protocol)
 
 
 def _changed(event: Event, members: dict[str, Any]) -> Event:
@@ -356,8 +381,21 @@ async def connect(call: Call) -> Response:
     if not isinstance(thread_id, str) or not thread_id:
         raise Refused(400, 'the body has no "threadId"')
     last = call.request.headers.get("Last-Event-ID") or members.get("lastSeenEventId")
-    followed = call.store.connect(thread_id, after=last)
-    return stream(_shown(call.store, thread_id, followed, members.get("protocolVersion")))
+    protocol = members.get("protocolVersion")
+    return _follow(call.store, thread_id, last, None, False, protocol)
+
+
+def _follow(
+    store: AsyncStore,
+    thread_id: str,
+    last: str | None,
+    run_id: str | None,
+    stay: bool,
+    protocol: str | None,
+) -> Response:
+    shown = partial(_connected, protocol=protocol)
+    followed = store._conversation(thread_id, last, run_id, stay, shown)
+    return stream(_shown(store, thread_id, followed, protocol))
 
 
 async def events(call: Call) -> Response:
@@ -372,8 +410,7 @@ async def events(call: Call) -> Response:
     elif not stay:
         await call.store.thread(thread_id)
     last = call.request.headers.get("Last-Event-ID") or given["last_event_id"]
-    followed = call.store.connect(thread_id, after=last, run_id=run_id, stay=stay)
-    return stream(_shown(call.store, thread_id, followed, given["protocol_version"]))
+    return _follow(call.store, thread_id, last, run_id, stay, given["protocol_version"])
 
 
 async def stop(call: Call) -> Response:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +18,9 @@ from ._error import NeedsPool
 from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
 from ._recorder import Agent, History, OnConcurrentRun, Recording, Tee
 from .errors import LogRewound, UnknownThread
-from .types import Attachment, Batch, Claim, Event, Position
+from .types import Attachment, AttachmentPart, Batch, Claim, Event, Position
+
+EventsOf = Callable[[AttachmentPart], list[Event]]
 
 CLAIM_INTERVAL = 0.5  # seconds after which a follower looks if a claimed run still will begin
 LINE_END = re.compile("\r\n|\r|\n")
@@ -197,45 +200,96 @@ class AsyncStore(AsyncCalls):
 
         Without after it begins with the history as a snapshot, whose last event has a position.
         after is what the page saw last: then it is follow, unless the log does not have that event
-        any more, after a failover. With run_id it begins with the history of that run, and ends
-        with it. stay is as in follow. A thread without runs is no error.
+        any more, after a failover. With run_id it is that run, and ends with it; a page that saw a
+        run before it in its lineage gets the rest of that first, and one that saw another branch
+        the history. stay is as in follow. A thread without runs is no error.
         """
+        return self._conversation(thread_id, after, run_id, stay)
+
+    def _conversation(
+        self,
+        thread_id: str,
+        after: Position | str | int | None,
+        run_id: str | None,
+        stay: bool,
+        events_of: EventsOf = AttachmentPart.events,
+    ) -> AsyncGenerator[Event, None]:
         self._need_pool("a follower")
         place = Position.of(after)
-        if place.seq and run_id is None:
-            return self._resume(thread_id, place, stay)
-        return self._connect(thread_id, run_id, stay)
+        if not place.seq:
+            return self._connect(thread_id, run_id, stay, events_of)
+        return self._resume(thread_id, place, run_id, stay, events_of)
 
     async def _resume(
-        self, thread_id: str, place: Position, stay: bool
+        self, thread_id: str, place: Position, run_id: str | None, stay: bool, events_of: EventsOf
     ) -> AsyncGenerator[Event, None]:
-        begun = False
-        try:
-            async for event in self.follow(thread_id, after=place, stay=stay):
-                begun = True
-                yield event
-        except LogRewound:
-            if begun:  # a page cannot take a history in the middle: it comes back
-                raise
-            async for event in self._connect(thread_id, None, stay):
-                yield event
+        seen = run_id and await self._continued(thread_id, place, run_id)
+        if seen or run_id is None:
+            begun, stays = False, stay and seen == run_id
+            try:
+                async for event in self.follow(thread_id, after=place, run_id=seen, stay=stays):
+                    begun = True
+                    yield event
+                if seen == run_id:
+                    return
+            except LogRewound:
+                if begun:  # a page cannot take a history in the middle: it comes back
+                    raise
+        async for event in self._connect(thread_id, run_id, stay, events_of):
+            yield event
+
+    async def _continued(self, thread_id: str, place: Position, run_id: str) -> str | None:
+        """The run of the event at a place, if a run is it or continues from it."""
+        calls = self._live.calls(self.scope, CALL_TIMEOUT)
+        read = partial(
+            calls._rows, "history", "run_id, seq, created_at", thread_id=thread_id,
+            after_seq=place.seq - 1, max_rows=1, compressed=False,
+        )  # fmt: skip
+        for seen in await retry(f'follow thread "{thread_id}"', read):
+            if seen["seq"] != place.seq or place.recorded_at not in (None, seen["created_at"]):
+                break
+            if seen["run_id"] == run_id:
+                return run_id
+            share = partial(
+                calls._value, "merge_base", thread_id=thread_id, run_a=seen["run_id"], run_b=run_id
+            )
+            if await retry(f'follow thread "{thread_id}"', share) == seen["run_id"]:
+                shared: str = seen["run_id"]
+                return shared
+        return None
 
     async def _connect(
-        self, thread_id: str, run_id: str | None, stay: bool
+        self, thread_id: str, run_id: str | None, stay: bool, events_of: EventsOf
     ) -> AsyncGenerator[Event, None]:
-        async def attach() -> Attachment:
-            return await self._live.calls(self.scope, CALL_TIMEOUT).attach(thread_id, run_id)
-
-        history = await retry(f'attach to thread "{thread_id}"', attach)
-        for event in history.events():
-            yield event
-        place = history.position
+        history = Attachment(None, None, [], 0, None, "[]")
+        event: Event | None = None
+        async for part in self._history(thread_id, run_id):
+            history = part.attachment
+            for event in events_of(part):
+                yield event
+        if event and event.type == "RUN_ERROR" and history.status == "running":
+            return  # the history lacks what is too large, so the page cannot continue
         try:
-            async for event in self.follow(thread_id, after=place, run_id=run_id, stay=stay):
+            async for event in self.follow(
+                thread_id, after=history.position, run_id=run_id, stay=stay
+            ):
                 yield event
         except UnknownThread:
             if history.run_id is not None:
                 raise
+
+    async def _history(
+        self, thread_id: str, run_id: str | None, at_seq: int | None = None
+    ) -> AsyncGenerator[AttachmentPart, None]:
+        """Yields the parts of a history, as of one moment."""
+        calls = self._live.calls(self.scope, CALL_TIMEOUT)
+        number: int | None = 1
+        while number is not None:
+            read = partial(calls.attach_part, thread_id, run_id, at_seq=at_seq, part=number)
+            part = await retry(f'attach to thread "{thread_id}"', read)
+            yield part
+            run_id, at_seq = part.attachment.run_id, part.attachment.seq
+            number = part.next_part
 
     async def _page(self, place: Follower) -> list[Batch]:
         calls = self._live.calls(self.scope, CALL_TIMEOUT)
@@ -333,9 +387,9 @@ async def sse(events: AsyncIterable[Event], *, ping: float = 15.0) -> AsyncGener
             lines = "".join(f"data: {line}\n" for line in LINE_END.split(event.json))
             yield f"{place}{lines}\n".encode()
     finally:
-        if coming is not None and not coming.done():
+        if coming is not None:
             coming.cancel()
-            await asyncio.wait({coming})
+            await asyncio.gather(coming, return_exceptions=True)
         if close := getattr(iterator, "aclose", None):
             await close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -16,7 +16,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def columns_of(kind: Any, prefix: str = "") -> str:
     """The columns of what a class is made of. Events stay text."""
     names = (field.name for field in fields(kind))
-    return ", ".join("events::text as json" if name == "json" else prefix + name for name in names)
+    return ", ".join(
+        prefix + ("events::text as json" if name == "json" else name) for name in names
+    )
 
 
 def aware(time: datetime | None, name: str) -> datetime | None:
@@ -181,6 +183,22 @@ class Attachment:
             )
             for i, (text, type) in enumerate(texts)
         ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentPart:
+    """One part of a history that is larger than clients take at once."""
+
+    attachment: Attachment
+    next_part: int | None
+    """None: this is the last part."""
+
+    def events(self) -> list[Event]:
+        """The events of this part. The last one of the last part has the position."""
+        events = self.attachment.events()
+        if self.next_part is None:
+            return events
+        return [replace(event, seq=None, recorded_at=None) for event in events]
 
 
 @dataclass(frozen=True, slots=True)
