@@ -21,6 +21,7 @@ from pgagui.fastapi import router
 def remote(client, url):
     async def agent(run_input):
         async with client.stream("POST", url, json=run_input) as response:
+            response.raise_for_status()
             async for line in response.aiter_lines():
                 if line.startswith("data: "):
                     yield line[6:]

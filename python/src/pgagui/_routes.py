@@ -277,8 +277,21 @@ async def run(call: Call) -> Response:
         raise
     parent = tee.recording.parent_run_id
     protocol, lacks_history = members.get("protocolVersion"), tee.recording.lacks_history
-    events = _shown(call.store, thread_id, tee, protocol, lacks_history)
+    events = _shown(call.store, thread_id, _ended(tee), protocol, lacks_history)
     return stream(_named(call, tee, events), parent)
+
+
+async def _ended(events: AsyncIterable[Event]) -> AsyncGenerator[Event, None]:
+    """Puts the end of a run last: agents of some frameworks finish with each call of a tool."""
+    end: Event | None = None
+    async for event in events:
+        if event.type == "RUN_FINISHED":
+            end = end or event
+        else:
+            end = None
+            yield event
+    if end is not None:
+        yield end
 
 
 async def _named(call: Call, tee: Tee, events: AsyncIterable[Event]) -> AsyncGenerator[Event, None]:
@@ -302,9 +315,15 @@ async def _shown(
 
     The history, which has the messages of the input, stands in place of the event that begins a
     run, unless the client has sent it. Clients before AG-UI 1.0, which name no protocol, refuse the
-    outcome cancelled; they read the result.
+    outcome cancelled; they read the result. Clients take nothing behind an error of a run, and
+    folds skip it.
     """
+    failed: str | None = None
     async for event in events:
+        if event.run_id == failed:
+            continue
+        if event.type == "RUN_ERROR":
+            failed = event.run_id
         if lacks_history and event.type == "RUN_STARTED" and event.seq is not None:
             async for part in store._history(thread_id, event.run_id, event.seq):
                 for past in _replacing(part.events(), protocol):
