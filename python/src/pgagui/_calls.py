@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._database import AsyncDatabase
 from ._events import encode_events, encode_input
 from .types import (
     Attachment,
@@ -31,6 +30,9 @@ from .types import (
     aware,
     columns_of,
 )
+
+if TYPE_CHECKING:
+    from ._database import AsyncDatabase, Rows
 
 Row = TypeVar("Row")
 
@@ -336,7 +338,7 @@ class AsyncCalls:
 
         Returns a signal for each run that should stop or has ended.
         """
-        rows = await self._database.rows(
+        rows = await self._fetch(
             f"select {columns_of(Signal)} from agui.keep_alive("
             "%(threads)s::text[], %(runs)s::text[], %(detach)s, %(scopes)s::text[])",
             {
@@ -345,7 +347,6 @@ class AsyncCalls:
                 "detach": detach,
                 "scopes": [self.scope for _ in runs],
             },
-            self.scope,
         )
         return [Signal(**row) for row in rows]
 
@@ -361,7 +362,7 @@ class AsyncCalls:
         A batch without JSON and problem says that its thread has more than fits. follow() polls by
         itself.
         """
-        rows = await self._database.rows(
+        rows = await self._fetch(
             f"select {columns_of(Batch)} from agui.poll(%(threads)s::text[], %(seqs)s::bigint[],"
             " %(times)s::timestamptz[], %(limit)s, %(bytes)s, %(scopes)s::text[])",
             {
@@ -372,17 +373,19 @@ class AsyncCalls:
                 "bytes": page_bytes,
                 "scopes": [self.scope for _ in threads],
             },
-            self.scope,
         )
         return [Batch(**row) for row in rows]
 
-    async def _rows(self, function: str, columns: str, /, **arguments: Any) -> list[dict[str, Any]]:
+    async def _rows(self, function: str, columns: str, /, **arguments: Any) -> Rows:
         """Calls a function. An argument that is None has its default there."""
         arguments["scope"] = self.scope
         given = {name: value for name, value in arguments.items() if value is not None}
         names = ", ".join(f"{name} => %({name})s" for name in given)
         text = f"select {columns} from agui.{function}({names})"
-        return await self._database.rows(text, given, self.scope)
+        return await self._fetch(text, given)
+
+    async def _fetch(self, text: str, values: Mapping[str, Any]) -> Rows:
+        return await self._database.rows(text, values, self.scope)
 
     async def _value(self, function: str, /, **arguments: Any) -> Any:
         [row] = await self._rows(function, f"{function} as value", **arguments)

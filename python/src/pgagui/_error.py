@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 Retry = Literal["permanent", "uncertain", "transient"]
+NO_ANSWER = "the database did not answer in time"
 
 
 class Error(Exception):

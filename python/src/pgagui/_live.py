@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from ._calls import AsyncCalls
-from ._database import AsyncDatabase, Rows
-from ._error import Closed, Error
-from ._psycopg import error_of
+from ._error import NO_ANSWER, Closed, Error, Unavailable
 from .errors import OF_STATE
 from .types import Batch, Position
 
 if TYPE_CHECKING:
+    from ._database import AsyncDatabase, Rows
     from ._recorder import Recording
 
 log = logging.getLogger("pgagui")
@@ -90,24 +89,23 @@ async def retry(
         return result
 
 
-class _Timed(AsyncDatabase):
-    """A database whose calls wait so many seconds for an answer, and less for a connection.
+class _TimedCalls(AsyncCalls):
+    """Calls that wait so many seconds for an answer, and less for a connection.
 
     A call that waits for a connection for longer than a pool tries to open one would wait in vain:
     the next call makes it try anew.
     """
 
-    def __init__(self, database: AsyncDatabase, timeout: float) -> None:
-        self._untimed, self._seconds = database, timeout
+    def __init__(self, database: AsyncDatabase, scope: str, timeout: float) -> None:
+        super().__init__(database, scope)
+        self._timeout = timeout
 
-    async def rows(
-        self, text: str, values: Mapping[str, Any], scope: str, patience: float | None = 3
-    ) -> Rows:
+    async def _fetch(self, text: str, values: Mapping[str, Any]) -> Rows:
         try:
-            call = self._untimed.rows(text, values, scope, patience)
-            return await asyncio.wait_for(call, self._seconds)
+            call = self._database.rows(text, values, self.scope, patience=3)
+            return await asyncio.wait_for(call, self._timeout)
         except asyncio.TimeoutError as error:
-            raise error_of(error) from error
+            raise Unavailable(NO_ANSWER, retry="transient") from error
 
 
 class Live:
@@ -127,7 +125,7 @@ class Live:
 
     def calls(self, scope: str, timeout: float) -> AsyncCalls:
         """The calls of a background task, which has no caller who would stop waiting."""
-        return AsyncCalls(_Timed(self._database, timeout), scope)
+        return _TimedCalls(self._database, scope, timeout)
 
     def turn(self, scope: str, thread_id: str) -> asyncio.Lock:
         """The lock of a thread, which those who wait get in the order in which they came."""

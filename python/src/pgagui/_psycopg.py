@@ -9,7 +9,7 @@ import psycopg
 from psycopg import conninfo
 from psycopg_pool import PoolClosed
 
-from ._error import Closed, Error, Retry, Unavailable, WrongSchema
+from ._error import NO_ANSWER, Closed, Error, Retry, Unavailable, WrongSchema
 from .errors import OF_STATE, STATES, InvalidArgument
 
 SCHEMA = 22  # the version of the schema that the package is made for
@@ -44,7 +44,7 @@ def error_of(error: BaseException) -> Error:
     if isinstance(error, PoolClosed):
         return Closed("the pool of connections is closed", hint=message)
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
-        return Unavailable("the database did not answer in time", retry="transient")
+        return Unavailable(NO_ANSWER, retry="transient")
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if state is None:
         if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, OSError)):

@@ -8,17 +8,18 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._calls import AsyncCalls
 from ._calls_sync import Calls
-from ._database import AsyncDatabase
-from ._database_sync import Database
 from ._error import NeedsPool
 from ._live import CALL_TIMEOUT, Follower, Live, problem_of, retry
 from ._recorder import Agent, History, OnConcurrentRun, Recording, Tee
 from .errors import LogRewound, UnknownThread
 from .types import Attachment, AttachmentPart, Batch, Claim, Event, Position
+
+if TYPE_CHECKING:
+    from ._database import AsyncDatabase
 
 EventsOf = Callable[[AttachmentPart], list[Event]]
 
@@ -322,6 +323,8 @@ def _database_of(source: Any) -> AsyncDatabase:
         from ._asyncpg import AsyncpgDatabase
 
         return AsyncpgDatabase(source)
+    from ._database import AsyncDatabase
+
     return AsyncDatabase(source)
 
 
@@ -336,6 +339,8 @@ class Store(Calls):
     """
 
     def __init__(self, source: Any, *, scope: str = "") -> None:
+        from ._database_sync import Database
+
         super().__init__(Database(source), scope)
 
     def in_scope(self, scope: str) -> Store:
