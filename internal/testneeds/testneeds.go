@@ -28,7 +28,7 @@ const (
 	PLProxy     = "plproxy"      // the extension PL/Proxy, in the server of the tests
 	PgDump      = "pg_dump"      // pg_dump and pg_restore, of the server's version or a newer one
 	Psql        = "psql"         // the client program
-	Python      = "python"       // Python 3.9 or newer
+	Python      = "python"       // Python 3.10 or newer
 	Sqlc        = "sqlc"         // a C compiler, and the network or a filled module cache
 	JQ          = "jq"           // the processor of JSON
 	Promtool    = "promtool"     // Prometheus's checker of rules

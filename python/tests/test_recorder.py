@@ -421,6 +421,25 @@ async def test_through_a_pooler_in_transaction_mode(pooled, opened):
             await follower
 
 
+async def test_psycopg_alone_goes_through_a_pooler(pooled):
+    """With the setting that docs/operations.md names."""
+
+    async def write(thread):
+        async with await psycopg.AsyncConnection.connect(
+            pooled, autocommit=True, prepare_threshold=None
+        ) as connection:
+            seq = 0
+            for event in [started("r", thread), *message(*"abcdefgh"), finished("r", thread)]:
+                found = await connection.execute(
+                    "select agui.append(%s, 'r', %s::json, after_seq => %s)",
+                    [thread, json.dumps([event]), seq],
+                )
+                [(seq,)] = await found.fetchall()
+            return seq
+
+    assert set(await asyncio.gather(*(write(f"t{i}") for i in range(8)))) == {12}
+
+
 async def test_through_a_pooler_in_statement_mode(address):
     """It has no transactions, which a scope needs."""
     with pooler(address, "statement") as pooled:

@@ -44,24 +44,6 @@ func devData(t *testing.T) string {
 	return folder
 }
 
-// The programs in Python work.
-func TestPythonExamples(t *testing.T) {
-	t.Parallel()
-	if err := exec.Command("python3", "-c", "import sys; assert sys.version_info >= (3, 9)").Run(); err != nil {
-		testneeds.Skip(t, testneeds.Python, "python3: %v", err)
-	}
-	d := dev(clitest.On(t, ""), devData(t), "--database-url", testdb.Empty(t))
-	defer d.end()
-	// The first one expects that there are no threads.
-	for _, example := range []struct{ file, want string }{{"check.py", "ok\n"}, {"append_http.py", "seq 6: Three days in Lisbon\n"}} {
-		program := exec.CommandContext(t.Context(), "python3", "-B", "-W", "error", "../../../examples/python/"+example.file)
-		program.Env = append(os.Environ(), "PGAGUI_URL="+d.value("server"), "PGAGUI_TOKEN="+d.value("token"))
-		if out, err := program.CombinedOutput(); err != nil || string(out) != example.want {
-			t.Errorf("%s: %v: %s", example.file, err, out)
-		}
-	}
-}
-
 // developed is a process of pgagui dev that has printed its guide.
 type developed struct {
 	*exec.Cmd

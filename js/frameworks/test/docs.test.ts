@@ -1,13 +1,13 @@
 // The code of the packages' README files and of pages of docs: what is TypeScript is compiled, and what is not marked
 // no-run runs, block by block, with a database and a pgagui serve of the file's own.
 
-import { execFile, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { database, isMissing, serve, serveAgent } from "@pgagui/testing";
+import { database, serve, serveAgent } from "@pgagui/testing";
 import { transformSync } from "esbuild";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -113,14 +113,4 @@ describe.each(pages)("%s", (page) => {
       }
     }
   });
-});
-
-/** The Python that has Debian's python3-psycopg2. */
-const python = "/usr/bin/python3";
-const hasPsycopg = spawnSync(python, ["-c", "import psycopg2"]).status === 0;
-
-test.skipIf(isMissing("psycopg2", hasPsycopg))("the stores in Python keep what they promise", async () => {
-  const files = ["snapshots", "history"].map((name) => fileURLToPath(new URL(`../../../examples/python/agent_framework_${name}.py`, import.meta.url)));
-  const standins = fileURLToPath(new URL("standins", import.meta.url));
-  await run(python, [join(standins, "check.py"), ...files], { DATABASE_URL: await database(), PYTHONPATH: standins, PYTHONDONTWRITEBYTECODE: "1" });
 });
