@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -12,6 +13,7 @@ import uuid
 from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import psycopg
@@ -27,6 +29,16 @@ collect_ignore = [] if find_spec("agent_framework_ag_ui") else ["test_agent_fram
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = os.environ.get("PGAGUI", str(ROOT / "bin" / "pgagui"))
+
+
+def shown(page: str, heading: str) -> dict[str, Any]:
+    """Executes the first program in Python behind a heading of docs, and returns its names."""
+    _, _, section = (ROOT / "docs" / page).read_text().partition(f"\n## {heading}\n")
+    program = re.search("```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    assert program, f"{page} has no program in {heading}"
+    names: dict[str, Any] = {}
+    exec(program[1], names)
+    return names
 
 
 @pytest.fixture(scope="session")

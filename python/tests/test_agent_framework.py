@@ -36,7 +36,7 @@ from fastapi import FastAPI
 from pgagui import AsyncStore, errors
 from pgagui.agent_framework import PgaguiHistoryProvider, PgaguiSnapshotStore
 
-from .conftest import collect, over_asyncpg, run_input, until
+from .conftest import collect, over_asyncpg, run_input, shown, until
 from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the framework and its packages
@@ -251,6 +251,19 @@ async def test_an_endpoint_that_replays_a_snapshot_in_another_process(address):
         assert [one["role"] for one in messages] == ["user", "assistant", "tool", "assistant"]
         assert messages[-1]["content"].startswith("seen Rome")
         assert last(events, "STATE_SNAPSHOT")["snapshot"] == {"days": 3}
+
+
+async def test_the_program_of_the_docs_gives_each_message_once(address):
+    program = shown("frameworks.md", "Agent Framework in Python")
+    for turn in (1, 2, 3):
+        async with AsyncStore(address) as store:
+            answer = await program["answer"](store, Scripted(), "private", "hello")
+            assert answer.text == f"hello, turn {turn}"
+            app = FastAPI()
+            program["serve"](app, store, Scripted(), lambda: "ada")
+            events = await events_of(app, f"r{turn}", "hello")
+            snapshot = last(events, "MESSAGES_SNAPSHOT")
+            assert snapshot["messages"][-1]["content"] == f"hello, turn {turn}"
 
 
 async def test_an_approval_works_in_its_process_alone(address):

@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import re
 import sys
-from typing import Any
 
 import pytest
 from agno.agent import Agent
@@ -15,16 +13,12 @@ from agno.tools import tool
 
 from pgagui import AsyncStore
 
-from .conftest import ROOT, collect, run_input, until
+from .conftest import collect, run_input, shown, until
 from .survives import survives
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of agno
 
-PAGE = (ROOT / "docs" / "frameworks.md").read_text().split("## Agno in Python")[1]
-SHOWN = re.search("```python\n(.*?)```", PAGE, re.DOTALL)
-assert SHOWN
-shown: dict[str, Any] = {}
-exec(SHOWN[1], shown)
+answer = shown("frameworks.md", "Agno in Python")["answer"]
 
 
 class Scripted(Model):
@@ -82,7 +76,7 @@ async def turn(store, run, text, *, parent=None, **more):
     if parent is not None:
         given["parentRunId"] = parent
     agent = Agent(model=Scripted(id="scripted"), tools=[look, pick, hang], telemetry=False)
-    events = await collect(await shown["answer"](store, agent, given))
+    events = await collect(await answer(store, agent, given))
     assert events[-1].type == "RUN_FINISHED", events[-1]
     return (await store.messages("trip", run))[-1].get("content")
 
