@@ -4,7 +4,9 @@ import asyncio
 import os
 import re
 import socket
+import sys
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import httpx
@@ -19,7 +21,7 @@ from pgagui import AsyncStore
 from pgagui.fastapi import router
 from pgagui.starlette import route
 
-from .conftest import PROGRAM, ROOT, collect, finished, message, run_input, started, until
+from .conftest import PROGRAM, ROOT, collect, finished, message, run_input, shown, started, until
 from .test_fastapi import frames, words
 
 
@@ -253,6 +255,15 @@ async def test_answers_are_those_of_pgagui_serve(address):
             assert ours.status_code == theirs.status_code, (path, body, ours.text, theirs.text)
         wrong = await client.get(f"/threads/{thread}/events", headers={"Last-Event-ID": "rubbish"})
         assert wrong.status_code == 422 and "position" in wrong.json()["detail"]
+
+
+async def test_the_program_of_the_readme(address, monkeypatch):
+    monkeypatch.setitem(sys.modules, "my_agent", SimpleNamespace(agent=Echo()))
+    monkeypatch.setattr("pgagui.AsyncStore", lambda _: AsyncStore(address))
+    async with served(shown("../README.md", "From Python")["app"]) as client:
+        assert (await client.post("/agent/agent/run", json=run_input())).status_code == 200
+        messages = (await client.get("/threads/trip/messages")).json()["messages"]
+        assert [said["content"] for said in messages] == ["Lisbon?", "one two "]
 
 
 async def test_each_route_of_the_api_is_there_or_says_where_it_is(address):
