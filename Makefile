@@ -210,6 +210,15 @@ test-python: python/venv/installed python/ag-ui-0.1/venv/installed python/src/pg
 	cd python && ag-ui-0.1/venv/bin/mypy src/pgagui/agent_framework.py tests/test_agent_framework.py && venv/bin/basedpyright --project ag-ui-0.1
 	$(WITH_SERVER) sh -c 'cd python && venv/bin/python -m pytest -q $(ARGS) && ag-ui-0.1/venv/bin/python -m pytest -q tests/test_agent_framework.py'
 
+# What the router of the package leaves to pgagui serve: CopilotKit's runtime, agents that break the protocol, old members of messages, and
+# thoughts in the stored order for clients before 1.0.
+ELSEWHERE := "CopilotKit|Recordings|BreakTheProtocol|OldForm|Shutdown|OpenAPI|TestStop/0.0.59|Watch/0.0.59|Frameworks/tanstack"
+
+.PHONY: test-router
+test-router: clients python/venv/installed python/src/pgagui/migrations.json ## Run the tests of clients against the router of the Python package; ARGS='-run TestField' for its agents
+	$(WITH_SERVER) env PGAGUI_TEST_SERVE="env PYTHONPATH=$(CURDIR)/python/src:$(CURDIR)/python $(CURDIR)/python/venv/bin/python -m tests.serve" \
+		sh -c '$(call test_packages,./test/clients,-short -vet=off -skip $(ELSEWHERE) $(ARGS))'
+
 # Those of 3.10 to 3.14 that are installed; PYTHONS names others. The packages are the newest for each.
 PYTHONS ?= $(foreach minor,10 11 12 13 14,$(shell command -v python3.$(minor)))
 
