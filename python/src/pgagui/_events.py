@@ -14,6 +14,9 @@ _CAMEL = CAMEL | {"forwarded_props": "forwardedProps", "tool_calls": "toolCalls"
 
 ENDS = ("RUN_FINISHED", "RUN_ERROR")
 
+# json.dumps would make an encoder for each event.
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 
 def encode_event(event: Any) -> tuple[str, str]:
     """Returns the text and the type of an event."""
@@ -38,7 +41,8 @@ def encode_events(events: Any) -> str:
 
 def encode_input(run_input: Any) -> tuple[str, dict[str, Any]]:
     """Returns the text of a RunAgentInput, and its members."""
-    return _encode(run_input, "the input")
+    text, members = _encode(run_input, "the input")
+    return text, dict(members)
 
 
 def is_answer(members: Mapping[str, Any]) -> bool:
@@ -58,7 +62,7 @@ def json_text(value: Any) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
+def _encode(value: Any, what: str) -> tuple[str, Mapping[str, Any]]:
     try:
         if isinstance(value, (bytes, bytearray)):
             value = bytes(value).decode()
@@ -70,7 +74,7 @@ def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
                 value = _dump(value)
             elif _is_object(value):
                 _refuse_snake_case(value, what)
-            text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            text = _to_json(value)
             text.encode()
             members = value
     except (ValueError, TypeError, RecursionError) as error:  # UnicodeError is a ValueError
@@ -82,7 +86,7 @@ def _encode(value: Any, what: str) -> tuple[str, dict[str, Any]]:
         raise InvalidEvents(
             f"{what} is a {type(members).__name__}: {_short(text)}", hint="Give a JSON object."
         )
-    return text, dict(members)
+    return text, members
 
 
 def _refuse(constant: str) -> Any:
@@ -128,7 +132,7 @@ def _refuse_snake_case(value: Mapping[str, Any], what: str) -> None:
 
 
 def _is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
+    return isinstance(value, (dict, Mapping))  # a dict is told at once
 
 
 def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:

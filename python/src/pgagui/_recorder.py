@@ -124,7 +124,10 @@ class Recording:
         yet. Errors: InvalidEvents, then it took none; Closed; and what ended the recording early.
         """
         encoded = [encode_event(event) for event in events]
-        size = sum(len(text) for text, _ in encoded)
+        size, ends = 0, False
+        for text, kind in encoded:
+            size += len(text)
+            ends = ends or kind in ENDS
         while self.failure is None and self._pending and self._bytes + size > self._max_bytes:
             self._hurry()
             await self._changed.wait()
@@ -135,7 +138,6 @@ class Recording:
         self._pending.extend(encoded)
         self._bytes += size
         self._taken += len(encoded)
-        ends = any(kind in ENDS for _, kind in encoded)
         self._has_ended = self._has_ended or ends
         is_full = len(self._pending) >= MAX_BATCH_EVENTS or self._bytes >= MAX_BATCH_BYTES
         if ends or is_full or self.seq == 0:
