@@ -330,9 +330,10 @@ class Recording:
         loop, pause = asyncio.get_running_loop(), FIRST_TURN_PAUSE
         until = loop.time() + self._queue_timeout
         turn = self._live.turn(self.scope, self.thread_id)
-        if turn.locked():
-            await self._note_head()
-        async with turn:
+        noting = self._live.spawn(self._note_head()) if turn.locked() else None
+        async with turn:  # before any await: else those that wait would come in another order
+            if noting is not None:
+                await noting
             while True:
                 if self._has_left or self._live.is_closed:
                     raise Closed(f"{self} did not wait for its turn")
