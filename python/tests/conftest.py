@@ -31,13 +31,18 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = os.environ.get("PGAGUI", str(ROOT / "bin" / "pgagui"))
 
 
-def shown(page: str, heading: str) -> dict[str, Any]:
-    """Executes the first program in Python behind a heading of docs, and returns its names."""
+def program(page: str, heading: str) -> str:
+    """Returns the first program in Python behind a heading of docs."""
     _, _, section = (ROOT / "docs" / page).read_text().partition(f"\n## {heading}\n")
-    program = re.search("```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-    assert program, f"{page} has no program in {heading}"
+    found = re.search("```python\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
+    assert found, f"{page} has no program in {heading}"
+    return found[1]
+
+
+def shown(page: str, heading: str) -> dict[str, Any]:
+    """Executes that program, and returns its names."""
     names: dict[str, Any] = {}
-    exec(program[1], names)
+    exec(program(page, heading), names)
     return names
 
 
