@@ -3,31 +3,34 @@
 import os
 import subprocess
 import sys
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
+import sqlalchemy
+from agents.extensions.memory import SQLAlchemySession
 from langchain_core.messages import HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.postgres import PostgresSaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
+from psycopg import conninfo
+from sqlalchemy.ext.asyncio import create_async_engine
 
-from pgagui import Store
+from pgagui import AsyncStore, Store
 from pgagui.langgraph import PgaguiSaver
+from pgagui.openai_agents import PgaguiSession
 
 from .conftest import ROOT, finished, program, started
 from .test_langgraph import at, booking, said, verified
 
+PAGE = "guides/moving-in.md"
 
-def moved(address, folder):
-    """Runs the program in a process of its own."""
-    text = program("guides/moving-in.md", "LangGraph's checkpointer")
-    (folder / "move_langgraph.py").write_text(text)
+
+def moved(address, heading, **environment):
+    """Runs a program of the page in a process of its own."""
     path = os.pathsep.join([str(ROOT / "python/src"), *sys.path])
-    environment = {
-        "LANGGRAPH_DATABASE_URL": address, "DATABASE_URL": address, "PYTHONPATH": path,
-    }  # fmt: skip
+    environment |= {"DATABASE_URL": address, "PYTHONPATH": path}
     subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", folder / "move_langgraph.py"],
+        [sys.executable, "-W", "error::ResourceWarning", "-c", program(PAGE, heading)],
         env=os.environ | environment,
         check=True,
     )
@@ -52,7 +55,7 @@ def gathering(saver):
     return graph.compile(checkpointer=saver)
 
 
-def test_graphs_continue_from_moved_checkpoints(address, tmp_path):
+def test_graphs_continue_from_moved_checkpoints(address):
     with PostgresSaver.from_conn_string(address) as old, Store(address) as store:
         old.setup()
         graph, new = booking(old), PgaguiSaver(store)
@@ -66,7 +69,7 @@ def test_graphs_continue_from_moved_checkpoints(address, tmp_path):
         for _ in range(3):
             gathered = gathering(old).invoke({"items": ["asked"]}, at("gathers"))
         for _ in range(2):  # it may be repeated
-            moved(address, tmp_path)
+            moved(address, "LangGraph's checkpointer", LANGGRAPH_DATABASE_URL=address)
             for thread in ("asks", "branches", "gathers"):
                 assert list(new.list(at(thread))) == list(old.list(at(thread))) != []
         verified(address, "asks", "branches", "gathers")
@@ -81,3 +84,34 @@ def test_graphs_continue_from_moved_checkpoints(address, tmp_path):
                 assert [each.value for each in stopped.interrupts] == [{"question": "Book it?"}]
                 states.append(said(graph.invoke(Command(resume="moved"), config)))
             assert states[0] == states[1] == ["u0", "c1", "t2", "a3"]
+
+
+async def test_agents_continue_from_moved_sessions(address):
+    query = {name: str(value) for name, value in conninfo.conninfo_to_dict(address).items()}
+    url = sqlalchemy.URL.create("postgresql+psycopg", query=query)
+    engine = create_async_engine(url)
+    said: dict[str, list[Any]] = {}
+    for session in ("trip", "ä/'s", "empty"):
+        old = SQLAlchemySession(session, engine=engine, create_tables=True)
+        for turn in range(0 if session == "empty" else 3):
+            asked: Any = {"role": "user", "content": f"{session} {turn} \\ \0 😀"}
+            await old.add_items([asked])
+            place = {"type": "function_call", "call_id": f"c{turn}"}
+            call: Any = place | {"name": "look", "arguments": '{"at": "it"}'}
+            result: Any = place | {"type": "function_call_output", "output": "42"}
+            await old.add_items([call, result])
+        said[session] = await old.get_items()
+    await engine.dispose()
+    async with AsyncStore(address) as store:
+        more: Any = {"role": "user", "content": "More"}
+        for _ in range(2):  # it may be repeated, and leaves what continued
+            moved(
+                address,
+                "Sessions of the OpenAI Agents SDK",
+                AGENTS_DATABASE_URL=url.render_as_string(hide_password=False),
+            )
+            for session, items in said.items():
+                assert await PgaguiSession(session, store).get_items() == items
+            await PgaguiSession("trip", store).add_items([more])
+            said["trip"].append(more)
+    assert len(said["trip"]) == 11
