@@ -5,7 +5,9 @@ has them in Python, and `finish` is what a store's own upkeep does behind a turn
 """
 import asyncio
 import json
+import sys
 import time
+from pathlib import Path
 
 import psycopg
 
@@ -147,14 +149,17 @@ class Pgagui:
     def begin(self, thread):
         self.thread, self.messages = thread, []
 
-    def write(self, turn):
+    def input(self, turn):
         content = turn.question
         if turn.image:
             content = [{"type": "text", "text": content}, {"type": "image", "source": {"type": "data", "mimeType": "image/png", "value": turn.image}}]
         question = {"id": turn.question_id, "role": "user", "content": content}
         self.messages.append(question)
-        sent = {"threadId": self.thread, "runId": turn.run, "state": {}, "messages": self.messages if self.whole else [question],
+        return {"threadId": self.thread, "runId": turn.run, "state": {}, "messages": self.messages if self.whole else [question],
                 "tools": [], "context": [], "forwardedProps": {}}
+
+    def write(self, turn):
+        sent = self.input(turn)
         events = turn.events(self.thread)
         size = 1 if self.each else -(-len(events) // 4)
         seq, sent = None, json.dumps(sent)
@@ -180,6 +185,29 @@ class Pgagui:
         return self.connection.execute(statement, values).fetchone()[0]
 
 
+class Recorded(Pgagui):
+    """A turn is a run that the Python package records: it claims the run, stores its events in two calls, and settles the thread behind it."""
+    def __init__(self, url, history="fill"):
+        sys.path.append(str(Path(__file__).parents[3] / "python" / "src"))
+        from pgagui import AsyncStore
+        super().__init__(url)
+        self.store, self.history = AsyncStore(url), history
+        wait(self.store.open())
+
+    def write(self, turn):
+        wait(self.record(turn))
+        self.messages += turn.answers()
+
+    async def record(self, turn):
+        async with self.store.record(self.input(turn), history=self.history) as run:
+            for event in turn.events(self.thread):
+                await run.send(event)
+
+    def finish(self, number):
+        if tasks := self.store._live._tasks:
+            wait(asyncio.wait(tasks))
+
+
 def pgagui(**options):
     return lambda url: Pgagui(url, **options)
 
@@ -195,5 +223,7 @@ STORES = {
     "pgagui, whole input, settled behind each run": pgagui(whole=True, settled=True),
     "pgagui, new messages only, before compaction": pgagui(),
     "pgagui, whole input, before compaction": pgagui(whole=True),
+    "pgagui, new messages only, recorded in Python": Recorded,
+    "pgagui, new messages only, recorded in Python without a branch point": lambda url: Recorded(url, history=None),
     "pgagui, new messages only, each event a call": pgagui(each=True, compacted=True),
 }
