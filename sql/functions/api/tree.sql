@@ -290,8 +290,8 @@ as $$
 declare
     run     agui.run := agui_internal.find_run(thread_id, run_id, scope);
     fold    agui_internal.fold := agui_internal.fold_at(run, null, null);
-    stored  agui_internal.turn[] := agui_internal.turns_of(fold);
-    have    agui_internal.turn[] := agui_internal.turns_in(stored);
+    stored  agui_internal.turn[];
+    have    agui_internal.turn[];
     sent    agui_internal.turn[];
     same    agui_internal.turn[];  -- what the client sent, under the ids of the store
     arrived text[];
@@ -310,11 +310,13 @@ begin
     end if;
     perform agui_internal.inspect_messages(messages, thread_id);
     sent := agui_internal.turns_in(agui_internal.sent_turns(messages));
+    stored := agui_internal.turns_of(fold, array(select (unnest(sent)).id));
+    have := agui_internal.turns_in(stored);
     if waited_from is not null and not is_given then
         arrived := agui_internal.ids_of_answers(stored);
         if waited_from <> '' then
             fold := agui_internal.fold_at(agui_internal.find_run(thread_id, waited_from, scope), null, null);
-            arrived := array(select unnest(arrived) except select unnest(agui_internal.named_ids(agui_internal.turns_of(fold))));
+            arrived := array(select unnest(arrived) except select unnest(agui_internal.named_ids(agui_internal.turns_of(fold, '{}'))));
         end if;
     end if;
 
@@ -383,7 +385,7 @@ begin
     end if;
     if point = 'before' or arrived is not null then
         fold := agui_internal.fold_at(run, null, null);
-        stored := agui_internal.turns_of(fold);
+        stored := agui_internal.turns_of(fold, '{}');
         have := agui_internal.turns_in(stored);
     end if;
     is_filled := history = 'new'
@@ -474,7 +476,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     fold   agui_internal.fold := agui_internal.fold_at(agui_internal.find_run(thread_id, run_id, scope), null, null);
-    stored agui_internal.turn[] := agui_internal.turns_of(fold);
+    stored agui_internal.turn[] := agui_internal.turns_of(fold, '{}');
     sent   agui_internal.turn[];
     has_instructions boolean;
 begin

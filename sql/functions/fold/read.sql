@@ -471,7 +471,7 @@ $$;
 comment on function agui_internal.fold_messages is
     'The messages of a fold with one of the given roles, in order.';
 
-create or replace function agui_internal.turns_of(fold agui_internal.fold)
+create or replace function agui_internal.turns_of(fold agui_internal.fold, compared text[])
 returns agui_internal.turn[]
 language sql
 stable
@@ -480,14 +480,16 @@ set search_path = pg_catalog, pg_temp
 as $$
     select array(
         select agui_internal.turn_of(
-            coalesce(message.id, ''), message.role, case when message.role = 'user' then agui_internal.json_guarded(message.body::json) -> 'content' end
+            coalesce(message.id, ''), message.role,
+            case when message.role = 'user' and coalesce(message.id, '') = any (compared) then agui_internal.json_guarded(message.body::json) -> 'content' end
         )
         from unnest(fold.message_ids, fold.roles, fold.bodies) with ordinality as message (id, role, body, position)
         order by message.position
     )
 $$;
 
-comment on function agui_internal.turns_of is 'The messages of a fold as agui.branch_point compares them.';
+comment on function agui_internal.turns_of is
+    'The messages of a fold as agui.branch_point compares them, with the content of those alone that have the ids compared: it may be an image.';
 
 create or replace function agui_internal.sent_turns(messages json)
 returns agui_internal.turn[]
